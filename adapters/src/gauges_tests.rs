@@ -90,7 +90,7 @@ impl Rig {
         let answer = Answer {
             records: (0..).zip(ages).map(record).collect(),
             behind_ms: behind_secs * 1_000,
-            next: (!ends).then(|| "next".to_owned()),
+            next: (!ends).then(|| "next".into()),
             children: Vec::new(),
         };
         self.store.take_in(&"s-1".into(), op(id), answer);

@@ -17,7 +17,7 @@ pub use crate::migrate::{
 };
 pub use crate::ports::{Failure, Port, StreamPort, TablePort};
 pub use crate::recorder::{MemorySink, Recorder};
-pub use crate::store::{Answer, Store};
+pub use crate::store::{Answer, Cursor, Store};
 pub use crate::trace::{
     Divergence, LONGEST_LINE, OutputDigest, ReplayReport, RollingDigest, TraceError, TraceKind, TraceReader,
     TraceRecord, TraceText, replay, replay_on,

@@ -87,6 +87,11 @@ fn operation(effect: &Effect) -> Option<&'static str> {
             StreamOp::ListShards { .. } => "ListShards",
             StreamOp::GetIterator { .. } => "GetShardIterator",
             StreamOp::GetRecords { .. } => "GetRecords",
+            StreamOp::DescribeConsumer { .. } => "DescribeStreamConsumer",
+            StreamOp::RegisterConsumer { .. } => "RegisterStreamConsumer",
+            StreamOp::Subscribe { .. } => "SubscribeToShard",
+            // The wait for what a subscription brings is no request.
+            StreamOp::NextEvent { .. } => return None,
         },
         Effect::Consumer(_) => return None,
     })

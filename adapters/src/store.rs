@@ -1,9 +1,12 @@
-//! Data hidden from the engine behind a command's id: fetched records, shard iterators and page tokens.
+//! Data hidden from the engine behind a command's id: fetched records, shard iterators, subscriptions and page tokens.
 //!
 //! The store keeps records until they are processed or their shard is closed. Delivery only moves forward: a delivery
 //! frees all earlier records. The engine's byte budget bounds the records fetched and not delivered.
 
+mod cursor;
 mod order;
+
+pub use cursor::Cursor;
 
 use crate::kpl::{Unpacked, unpack};
 use crate::misplaced::{Count, Outside, Untold};
@@ -20,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// An iterator is used by the next call; a few more are kept for answers that were lost on the way.
-const ITERATORS_PER_SHARD: usize = 4;
+const CURSORS_PER_SHARD: usize = 4;
 /// A page token is used by the next call; listings rarely overlap.
 const PAGE_TOKENS: usize = 16;
 
@@ -40,8 +43,8 @@ pub struct Answer {
     pub records: Vec<Record>,
     /// How far behind the tip of the stream it is, in milliseconds.
     pub behind_ms: u64,
-    /// The iterator to go on with; absent at the end of the shard.
-    pub next: Option<String>,
+    /// The iterator or subscription to go on with; absent at the end of the shard.
+    pub next: Option<Cursor>,
     /// At the end of the shard: what it was split or merged into.
     pub children: Vec<ChildShard>,
 }
@@ -49,7 +52,7 @@ pub struct Answer {
 #[derive(Debug, Default)]
 struct Kept {
     shards: BTreeMap<ShardId, KeptShard>,
-    /// The shard of a command's batch or iterator.
+    /// The shard of a command's batch or cursor.
     shard_of: BTreeMap<OpId, ShardId>,
     pages: VecDeque<(OpId, String)>,
     ranges: BTreeMap<ShardId, KnownRange>,
@@ -62,7 +65,7 @@ struct KeptShard {
     batches: BTreeMap<OpId, Arc<Fetched>>,
     /// Those of them that the application keeps.
     kept: BTreeSet<OpId>,
-    iterators: VecDeque<(OpId, String)>,
+    cursors: VecDeque<(OpId, Cursor)>,
     /// Commands up to this id belong to an ended ownership.
     closed: Option<OpId>,
     /// The last answer of this ownership.
@@ -217,9 +220,9 @@ impl Store {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps what a `GetRecords` brought: the records, if there were any, and the next iterator, unless the shard ended.
+    /// Keeps what a read brought: the records, if there were any, and the next cursor, unless the shard ended.
     fn keep_batch(
-        &self, shard: &ShardId, op: OpId, fetched: Option<Fetched>, next: Option<String>, reading: Reading,
+        &self, shard: &ShardId, op: OpId, fetched: Option<Fetched>, next: Option<Cursor>, reading: Reading,
     ) {
         let mut kept = self.kept();
         let entry = kept.shards.entry(shard.clone()).or_default();
@@ -232,28 +235,36 @@ impl Store {
         if let Some(fetched) = fetched {
             entry.batches.insert(op, Arc::new(fetched));
         }
-        kept.keep_iterator(shard, op, next);
+        kept.keep_cursor(shard, op, next);
         kept.shard_of.insert(op, shard.clone());
         kept.settle(op);
         kept.check(shard);
     }
 
-    /// Keeps an iterator.
-    pub fn keep_iterator(&self, shard: &ShardId, op: OpId, iterator: String) {
+    /// Keeps an iterator or a subscription.
+    pub fn keep_cursor(&self, shard: &ShardId, op: OpId, cursor: Cursor) {
         let mut kept = self.kept();
         let entry = kept.shards.entry(shard.clone()).or_default();
         if entry.closed.is_some_and(|closed| op < closed) {
             return;
         }
-        kept.keep_iterator(shard, op, Some(iterator));
+        kept.keep_cursor(shard, op, Some(cursor));
         kept.shard_of.insert(op, shard.clone());
     }
 
     /// The iterator under a command's id, if still kept.
     pub fn iterator(&self, op: OpId) -> Option<String> {
+        match self.cursor(op)? {
+            Cursor::Iterator(iterator) => Some(iterator),
+            Cursor::Subscription(_) => None,
+        }
+    }
+
+    /// The iterator or subscription under a command's id, if still kept.
+    pub fn cursor(&self, op: OpId) -> Option<Cursor> {
         let kept = self.kept();
         let shard = kept.shards.get(kept.shard_of.get(&op)?)?;
-        shard.iterators.iter().find(|(id, _)| *id == op).map(|(_, iterator)| iterator.clone())
+        shard.cursors.iter().find(|(id, _)| *id == op).map(|(_, cursor)| cursor.clone())
     }
 
     /// A batch before its delivery. Batches before this batch will not be asked for any more; batches kept by the
@@ -357,10 +368,9 @@ impl Store {
         entry.kept = entry.kept.split_off(&close);
         let later = entry.batches.split_off(&close);
         let before = std::mem::replace(&mut entry.batches, later);
-        let iterators: Vec<OpId> =
-            entry.iterators.iter().map(|(op, _)| *op).filter(|op| *op < close).collect();
-        entry.iterators.retain(|(op, _)| *op >= close);
-        for op in before.into_keys().chain(iterators) {
+        let cursors: Vec<OpId> = entry.cursors.iter().map(|(op, _)| *op).filter(|op| *op < close).collect();
+        entry.cursors.retain(|(op, _)| *op >= close);
+        for op in before.into_keys().chain(cursors) {
             kept.settle(op);
         }
         kept.check(shard);
@@ -373,7 +383,7 @@ impl Store {
             && let Some(entry) = kept.shards.get_mut(&shard)
         {
             entry.batches.remove(&op);
-            entry.iterators.retain(|(id, _)| *id != op);
+            entry.cursors.retain(|(id, _)| *id != op);
         }
         kept.pages.retain(|(id, _)| *id != op);
     }
@@ -406,13 +416,13 @@ impl Store {
         self.kept().ranges.get(shard).copied().unwrap_or_default()
     }
 
-    /// How many batches and iterators are kept.
+    /// How many batches and cursors are kept.
     #[cfg(test)]
     pub(crate) fn len(&self) -> (usize, usize, usize) {
         let kept = self.kept();
         let batches = kept.shards.values().map(|shard| shard.batches.len()).sum();
-        let iterators = kept.shards.values().map(|shard| shard.iterators.len()).sum();
-        (batches, iterators, kept.shard_of.len())
+        let cursors = kept.shards.values().map(|shard| shard.cursors.len()).sum();
+        (batches, cursors, kept.shard_of.len())
     }
 }
 
@@ -427,33 +437,37 @@ impl Kept {
             entry.kept.iter().all(|op| entry.batches.contains_key(op)),
             "the application keeps batches of {shard} that the store has"
         );
-        debug_assert!(entry.iterators.len() <= ITERATORS_PER_SHARD, "few iterators of {shard} are kept");
+        debug_assert!(entry.cursors.len() <= CURSORS_PER_SHARD, "few cursors of {shard} are kept");
         debug_assert!(
             entry.batches.keys().all(|op| self.shard_of.get(op) == Some(shard)),
             "the shard of each kept batch is known"
         );
     }
 
-    fn keep_iterator(&mut self, shard: &ShardId, op: OpId, iterator: Option<String>) {
-        let (Some(iterator), Some(entry)) = (iterator, self.shards.get_mut(shard)) else {
+    /// Keeps a cursor. A shard has one subscription at most, and none beside an iterator: an open subscription holds a connection.
+    fn keep_cursor(&mut self, shard: &ShardId, op: OpId, cursor: Option<Cursor>) {
+        let (Some(cursor), Some(entry)) = (cursor, self.shards.get_mut(shard)) else {
             return;
         };
-        entry.iterators.push_back((op, iterator));
-        if entry.iterators.len() > ITERATORS_PER_SHARD {
-            let gone = entry.iterators.pop_front();
-            if let Some((gone, _)) = gone {
-                self.settle(gone);
-            }
+        let is_open = |(_, cursor): &&(OpId, Cursor)| matches!(cursor, Cursor::Subscription(_));
+        let mut gone: Vec<OpId> = entry.cursors.iter().filter(is_open).map(|(op, _)| *op).collect();
+        entry.cursors.retain(|(op, _)| !gone.contains(op));
+        entry.cursors.push_back((op, cursor));
+        if entry.cursors.len() > CURSORS_PER_SHARD {
+            gone.extend(entry.cursors.pop_front().map(|(op, _)| op));
+        }
+        for op in gone {
+            self.settle(op);
         }
     }
 
-    /// Forgets the shard of `op`, once no batch and no iterator is left of `op`.
+    /// Forgets the shard of `op`, once no batch and no cursor is left of `op`.
     fn settle(&mut self, op: OpId) {
         let Some(shard) = self.shard_of.get(&op).and_then(|shard| self.shards.get(shard)) else {
             self.shard_of.remove(&op);
             return;
         };
-        if !shard.batches.contains_key(&op) && shard.iterators.iter().all(|(id, _)| *id != op) {
+        if !shard.batches.contains_key(&op) && shard.cursors.iter().all(|(id, _)| *id != op) {
             self.shard_of.remove(&op);
         }
     }

@@ -18,7 +18,7 @@ fn answer(sequences: &[u64], next: Option<&str>) -> Answer {
     Answer {
         records: sequences.iter().map(|n| record(*n)).collect(),
         behind_ms: 5,
-        next: next.map(str::to_owned),
+        next: next.map(Cursor::from),
         children: Vec::new(),
     }
 }
@@ -80,11 +80,11 @@ fn a_delivery_frees_what_was_fetched_before_it() {
 #[test]
 fn a_close_frees_everything_and_what_comes_late_is_not_kept() {
     let (store, shard) = (Store::default(), ShardId::from("s"));
-    store.keep_iterator(&shard, op(1), "i".into());
+    store.keep_cursor(&shard, op(1), "i".into());
     store.take_in(&shard, op(2), answer(&[1], Some("i")));
     store.close(&shard, op(5));
     store.take_in(&shard, op(3), answer(&[2], Some("i")));
-    store.keep_iterator(&shard, op(4), "i".into());
+    store.keep_cursor(&shard, op(4), "i".into());
     assert_eq!(store.len(), (0, 0, 0));
     store.take_in(&shard, op(6), answer(&[2], Some("i")));
     assert_eq!(store.len(), (1, 1, 1), "the next ownership has its own");
@@ -101,7 +101,7 @@ fn nothing_grows_without_bound() {
         store.processed(&shard, op(n));
         store.keep_page(op(n), "page".into());
     }
-    assert_eq!(store.len(), (0, ITERATORS_PER_SHARD, ITERATORS_PER_SHARD));
+    assert_eq!(store.len(), (0, CURSORS_PER_SHARD, CURSORS_PER_SHARD));
     assert_eq!(store.page(op(999)).as_deref(), Some("page"));
     assert_eq!(store.page(op(1)), None);
     assert_eq!(store.kept().pages.len(), PAGE_TOKENS);

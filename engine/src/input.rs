@@ -171,8 +171,14 @@ pub enum Reply {
     Shards(ShardPage),
     /// To [`StreamOp::GetIterator`](crate::output::StreamOp::GetIterator): the iterator exists, kept by the adapter.
     Iterator,
-    /// To [`StreamOp::GetRecords`](crate::output::StreamOp::GetRecords).
+    /// To [`StreamOp::GetRecords`](crate::output::StreamOp::GetRecords) and
+    /// [`StreamOp::NextEvent`](crate::output::StreamOp::NextEvent).
     Records(Fetched),
+    /// To [`StreamOp::DescribeConsumer`](crate::output::StreamOp::DescribeConsumer) and
+    /// [`StreamOp::RegisterConsumer`](crate::output::StreamOp::RegisterConsumer).
+    Consumer(ConsumerState),
+    /// To [`StreamOp::Subscribe`](crate::output::StreamOp::Subscribe): the subscription exists, kept by the adapter.
+    Subscribed,
     /// To [`ConsumerOp::Deliver`](crate::output::ConsumerOp::Deliver): the whole batch has been processed.
     Processed,
     /// To [`MembersOp::List`](crate::members::MembersOp::List).
@@ -252,6 +258,15 @@ impl StreamState {
     pub fn identity(&self) -> Option<StreamIdentity> {
         StreamIdentity::new(&self.arn, self.created)
     }
+}
+
+/// The state of a consumer of a stream.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ConsumerState {
+    /// The ARN of the consumer. A consumer registered anew has another ARN.
+    pub arn: Arc<str>,
+    /// Whether the consumer may subscribe: ACTIVE.
+    pub active: bool,
 }
 
 /// One page of ListShards.

@@ -11,6 +11,7 @@ use crate::row::Change;
 use crate::stream_id::StreamId;
 use crate::time::{Mono, Span, Wall};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// One output of the engine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -152,6 +153,38 @@ pub enum StreamOp {
         /// No more than this many records.
         limit: u32,
     },
+    /// The consumer of this name (DescribeStreamConsumer). Refused with `NotFound` if the stream has none.
+    DescribeConsumer {
+        /// The ARN of the stream.
+        stream: Arc<str>,
+        /// The name of the consumer.
+        name: Arc<str>,
+    },
+    /// Registers a consumer under this name (RegisterStreamConsumer). Refused with `InUse` if the stream has one.
+    RegisterConsumer {
+        /// The ARN of the stream.
+        stream: Arc<str>,
+        /// The name of the consumer.
+        name: Arc<str>,
+    },
+    /// A subscription of a consumer to a shard (SubscribeToShard); the adapter keeps the subscription under this command's id. Refused with
+    /// `InUse` while the place is taken.
+    Subscribe {
+        /// The shard.
+        shard: ShardId,
+        /// The ARN of the consumer.
+        consumer: Arc<str>,
+        /// Where.
+        from: IteratorFrom,
+    },
+    /// The next event of a subscription. Refused with `Expired` when the subscription is over, and with `InUse` when another
+    /// subscriber has the place.
+    NextEvent {
+        /// The shard.
+        shard: ShardId,
+        /// The command whose answer brought the subscription: a `Subscribe` or an earlier `NextEvent`.
+        via: OpId,
+    },
 }
 
 impl StreamOp {
@@ -161,6 +194,10 @@ impl StreamOp {
             StreamOp::ListShards { .. } => ("list the shards", None),
             StreamOp::GetIterator { shard, .. } => ("get an iterator of", Some(shard.as_str())),
             StreamOp::GetRecords { shard, .. } => ("get records of", Some(shard.as_str())),
+            StreamOp::DescribeConsumer { .. } => ("describe the consumer", None),
+            StreamOp::RegisterConsumer { .. } => ("register the consumer", None),
+            StreamOp::Subscribe { shard, .. } => ("subscribe to", Some(shard.as_str())),
+            StreamOp::NextEvent { shard, .. } => ("await an event of", Some(shard.as_str())),
         }
     }
 }

@@ -59,6 +59,11 @@ impl StreamIdentity {
         self.0.clone()
     }
 
+    /// The ARN of the stream. Absent: only the stream's name is known.
+    pub fn arn(&self) -> Option<&str> {
+        Some(self.parts().0).filter(|arn| is_arn(arn))
+    }
+
     fn parts(&self) -> (&str, i64) {
         split(&self.0).unwrap_or((&self.0, 0))
     }

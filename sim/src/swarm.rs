@@ -3,6 +3,7 @@
 //! Each world is small in a way of its own: few workers or many, short leases, tiny pages, a handful of fault families.
 //! The draws fix the run. A [`Plan`] can be printed and fully describes a world beforehand.
 
+mod fan_out;
 mod led;
 mod mixed;
 mod several;
@@ -212,6 +213,19 @@ impl Plan {
         self.configure(|config| config.with_initial_position(position));
     }
 
+    /// The facts of the plan on which draws of faults depend.
+    fn setting(&self) -> Setting {
+        Setting {
+            workers: u64::from(self.workers),
+            streams: u64::from(self.streams),
+            shards: u64::from(self.shards),
+            length_us: self.fault_us,
+            lease_us: self.config.lease_duration().0,
+            table_timeout_us: self.least(|config| config.table_timeout().0),
+            rate_ppm: u64::from(self.config.clock_rate_error_ppm()),
+        }
+    }
+
     /// Whether memory for records, or the number of reads, may be too small for all shards of a worker at once.
     pub(crate) fn is_tight(&self) -> bool {
         let usual = Config::default();
@@ -234,18 +248,9 @@ impl Plan {
     /// A world of another size and length, configured alike, with faults drawn anew.
     pub fn resized(mut self, workers: u32, shards: u32, fault_us: u64) -> Self {
         let shards = shards.next_multiple_of(self.streams);
-        let setting = Setting {
-            workers: u64::from(workers),
-            streams: u64::from(self.streams),
-            shards: u64::from(shards),
-            length_us: fault_us,
-            lease_us: self.config.lease_duration().0,
-            table_timeout_us: self.least(|config| config.table_timeout().0),
-            rate_ppm: u64::from(self.config.clock_rate_error_ppm()),
-        };
         (self.workers, self.shards, self.fault_us) = (workers, shards, fault_us);
-        self.faults = Faults::draw(Draws::new(self.seed), setting);
-        self.limited().forgetful().roomy().narrowed()
+        self.faults = Faults::draw(Draws::new(self.seed), self.setting());
+        fan_out::fanned(self.limited().forgetful().roomy().narrowed())
     }
 
     /// Where a worker may have many leases, no lease waits for its turn at the lease table: oracles expect the requests

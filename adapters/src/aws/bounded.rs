@@ -40,6 +40,8 @@ pub(super) fn bounded(client: &Client) -> Client {
 fn most(target: Option<&str>) -> u64 {
     match target.and_then(|target| target.rsplit('.').next()) {
         Some("GetRecords") => MOST_RECORDS,
+        // Its body is read event by event, and lives five minutes.
+        Some("SubscribeToShard") => u64::MAX,
         _ => MOST,
     }
 }
@@ -139,7 +141,7 @@ mod tests {
     async fn a_body_without_an_end_is_cut_and_the_failure_says_why() {
         let (http, taken) = endless();
         let (stream, store) = stream(http);
-        store.keep_iterator(&"s".into(), op(1), "i1".into());
+        store.keep_cursor(&"s".into(), op(1), "i1".into());
         assert_eq!(stream.execute(op(2), get()).await, Outcome::Unknown(Cause::Garbled));
         let why = stream.failure(op(2)).unwrap().why;
         assert!(why.contains("expected an answer of at most 33554432 bytes, found more"), "{why}");
@@ -163,7 +165,7 @@ mod tests {
                 Wire::Answer(200, " ".repeat(spaces) + text)
             });
             let (stream, store) = stream(http);
-            store.keep_iterator(&"s".into(), op(1), "i1".into());
+            store.keep_cursor(&"s".into(), op(1), "i1".into());
             let outcome = stream.execute(op(2), get()).await;
             assert_eq!(matches!(outcome, Outcome::Applied(Reply::Records(_))), taken, "{outcome:?}");
         }

@@ -195,7 +195,9 @@ const PERMISSIONS: [&str; 3] = ["AccessDenied", "AccessDeniedException", "NotAut
 
 /// The meaning of an error answer. A refusal for a missing permission names the missing IAM action, even if the
 /// service does not.
-fn answered(status: u16, code: Option<&str>, message: Option<&str>, action: Option<&str>) -> Outcome {
+pub(super) fn answered(
+    status: u16, code: Option<&str>, message: Option<&str>, action: Option<&str>,
+) -> Outcome {
     if (500..=599).contains(&status) {
         return Outcome::Unknown(Cause::Server);
     }

@@ -116,7 +116,7 @@ async fn codes_of_kinesis_are_read_the_same_way() {
     ] {
         let body = format!(r#"{{"__type":"{name}","message":"no"}}"#);
         let (stream, store) = stream(FakeHttp::new(move |_, _| Wire::Answer(400, body.clone())));
-        store.keep_iterator(&"s".into(), op(1), "iterator".into());
+        store.keep_cursor(&"s".into(), op(1), "iterator".into());
         let get = StreamOp::GetRecords { shard: "s".into(), via: op(1), limit: 10 };
         assert_eq!(stream.execute(op(2), get).await, expected, "{name}");
     }

@@ -155,7 +155,7 @@ mod tests {
             Wire::Body(pieces(text, Duration::from_secs(apart)))
         });
         let (stream, store) = stream(http);
-        store.keep_iterator(&"s".into(), op(1), "i1".into());
+        store.keep_cursor(&"s".into(), op(1), "i1".into());
         let get = StreamOp::GetRecords { shard: "s".into(), via: op(1), limit: 1 };
         let begun = tokio::time::Instant::now();
         let outcome = stream.execute(op(2), get).await;

@@ -13,7 +13,7 @@ use crate::aws::stream_ref::StreamRef;
 use crate::ports::{Failure, Port};
 use crate::record::Record;
 use crate::runtime::{BoxFuture, Runtime};
-use crate::store::{Answer, Store};
+use crate::store::{Answer, Cursor, Store};
 use aws_sdk_kinesis::Client;
 use aws_sdk_kinesis::config::StalledStreamProtectionConfig;
 use aws_sdk_kinesis::types::{
@@ -35,15 +35,15 @@ use std::sync::Arc;
 /// Reads one Kinesis stream. Clones are handles on the same.
 #[derive(Clone)]
 pub(crate) struct KinesisStream {
-    client: Client,
+    pub(super) client: Client,
     _pool: Arc<Pool>,
     stream: Arc<str>,
     /// If present, requests name the stream by its ARN.
     arn: Option<Arc<str>>,
     /// Of a worker that reads several streams: what its shards' names begin with.
     id: Option<StreamId>,
-    store: Store,
-    failures: Failures,
+    pub(super) store: Store,
+    pub(super) failures: Failures,
     heard: Heard,
     /// How long the port waits for a silent answer to a read.
     patience: Span,
@@ -99,7 +99,7 @@ impl KinesisStream {
     }
 
     /// The name of a shard within the worker.
-    fn shard(&self, id: &ShardId) -> ShardId {
+    pub(super) fn shard(&self, id: &ShardId) -> ShardId {
         match &self.id {
             Some(stream) => stream.lease(id.as_str()).to_shard(),
             None => id.clone(),
@@ -191,7 +191,7 @@ impl KinesisStream {
             Err(error) => of_another_stream(classify(&error, &sent)),
             Ok(answer) => match answer.shard_iterator {
                 Some(iterator) => {
-                    self.store.keep_iterator(&self.shard(&shard), id, iterator);
+                    self.store.keep_cursor(&self.shard(&shard), id, Cursor::Iterator(iterator));
                     Outcome::Applied(Reply::Iterator)
                 }
                 None => garbled(&sent, "a shard iterator", "none"),
@@ -221,30 +221,29 @@ impl KinesisStream {
             Some(Err(error)) => return classify(&error, &sent),
             None => return silent(&sent, self.patience),
         };
-        let mut records = Vec::with_capacity(answer.records.len());
-        for record in answer.records {
-            match record_from_sdk(&shard, record) {
-                Ok(record) => records.push(record),
-                Err(found) => return garbled(&sent, "a record with a sequence number", found),
-            }
-        }
-        let mut children = Vec::new();
-        for child in answer.child_shards.unwrap_or_default() {
-            match child_from_sdk(child) {
-                Ok(child) => children.push(child),
-                Err(found) => return garbled(&sent, "a child shard with its range", found),
-            }
-        }
-        let answer = Answer {
-            records,
-            behind_ms: answer
-                .millis_behind_latest
-                .and_then(|behind| u64::try_from(behind).ok())
-                .unwrap_or_default(),
-            next: answer.next_shard_iterator,
-            children,
+        let next = answer.next_shard_iterator.map(Cursor::Iterator);
+        let children = answer.child_shards.unwrap_or_default();
+        let brought = (answer.records, answer.millis_behind_latest, children);
+        self.take_in(id, &sent, &shard, brought, next)
+    }
+
+    /// Keeps what a read has brought.
+    pub(super) fn take_in(
+        &self, id: OpId, sent: &Sent, shard: &ShardId,
+        (records, behind_ms, children): (Vec<types::Record>, Option<i64>, Vec<types::ChildShard>),
+        next: Option<Cursor>,
+    ) -> Outcome {
+        let records: Result<Vec<Record>, String> =
+            records.into_iter().map(|record| record_from_sdk(shard, record)).collect();
+        let children: Result<Vec<ChildShard>, String> = children.into_iter().map(child_from_sdk).collect();
+        let (records, children) = match (records, children) {
+            (Ok(records), Ok(children)) => (records, children),
+            (Err(found), _) => return garbled(sent, "a record with a sequence number", found),
+            (_, Err(found)) => return garbled(sent, "a child shard with its range", found),
         };
-        Outcome::Applied(Reply::Records(self.store.take_in(&shard, id, answer)))
+        let behind_ms = behind_ms.and_then(|behind| u64::try_from(behind).ok()).unwrap_or_default();
+        let answer = Answer { records, behind_ms, next, children };
+        Outcome::Applied(Reply::Records(self.store.take_in(shard, id, answer)))
     }
 }
 
@@ -290,6 +289,12 @@ impl Port<StreamOp> for KinesisStream {
             StreamOp::ListShards { filter, after } => Box::pin(this.list_shards(id, filter, after)),
             StreamOp::GetIterator { shard, from } => Box::pin(this.get_iterator(id, shard, from)),
             StreamOp::GetRecords { shard, via, limit } => Box::pin(this.get_records(id, shard, via, limit)),
+            StreamOp::DescribeConsumer { stream, name } => Box::pin(this.describe_consumer(stream, name)),
+            StreamOp::RegisterConsumer { stream, name } => Box::pin(this.register_consumer(stream, name)),
+            StreamOp::Subscribe { shard, consumer, from } => {
+                Box::pin(this.subscribe(id, shard, consumer, from))
+            }
+            StreamOp::NextEvent { shard, via } => Box::pin(this.next_event(id, shard, via)),
         }
     }
 
@@ -384,7 +389,7 @@ fn record_from_sdk(shard: &ShardId, record: types::Record) -> Result<Record, Str
 const OF_ANOTHER_STREAM: &str = "did not come from this stream";
 
 /// A refusal to read from a sequence number, with a separate reason if the service names the other stream.
-fn of_another_stream(outcome: Outcome) -> Outcome {
+pub(super) fn of_another_stream(outcome: Outcome) -> Outcome {
     match outcome {
         Outcome::Refused(refusal)
             if refusal.why == Why::Invalid && refusal.detail.contains(OF_ANOTHER_STREAM) =>
@@ -395,7 +400,7 @@ fn of_another_stream(outcome: Outcome) -> Outcome {
     }
 }
 
-fn gone(what: String) -> Outcome {
+pub(super) fn gone(what: String) -> Outcome {
     Outcome::Refused(Refusal {
         why: Why::Gone,
         current: None,

@@ -15,6 +15,7 @@ mod classify;
 pub(crate) mod clock;
 pub(crate) mod dynamo;
 mod failures;
+mod fan_out;
 mod fleet_tables;
 mod heard;
 mod host_cpu;

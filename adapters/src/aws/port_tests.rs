@@ -309,7 +309,7 @@ async fn a_record_without_a_readable_position_spoils_the_answer() {
         "Records": [{"SequenceNumber": "seven", "Data": "", "PartitionKey": "k"}],
         "NextShardIterator": "i2",
     })));
-    store.keep_iterator(&"s".into(), op(1), "i1".into());
+    store.keep_cursor(&"s".into(), op(1), "i1".into());
     let get = StreamOp::GetRecords { shard: "s".into(), via: op(1), limit: 1 };
     assert_eq!(stream.execute(op(2), get).await, Outcome::Unknown(Cause::Garbled));
 }

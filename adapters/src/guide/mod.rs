@@ -30,6 +30,9 @@ pub mod operations {}
 #[doc = include_str!("fleets.md")]
 pub mod fleets {}
 
+#[doc = include_str!("fan_out.md")]
+pub mod fan_out {}
+
 #[doc = include_str!("streams.md")]
 pub mod streams {}
 

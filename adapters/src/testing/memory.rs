@@ -89,7 +89,7 @@ impl Memory {
                     let answer = Answer {
                         records: (first..first + u64::from(fetched.count)).map(record).collect(),
                         behind_ms: fetched.behind_ms,
-                        next: fetched.end.is_none().then(|| "next".to_owned()),
+                        next: fetched.end.is_none().then(|| "next".into()),
                         children: fetched.end.unwrap_or_default(),
                     };
                     Outcome::Applied(Reply::Records(store.take_in(&shard, id, answer)))

@@ -271,7 +271,14 @@ impl Config {
         )
     }
 
+    fn check_consumer(&self) -> Result<(), BadConfig> {
+        let name = self.consumer();
+        let fits = self.reader.mode.is_polling() || name.starts_with("arn:") || is_name(name, 1, 128);
+        within_range("reader.consumer", fits, format!("{name:?}"))
+    }
+
     fn check_reader(&self) -> Result<(), BadConfig> {
+        self.check_consumer()?;
         let reader = &self.reader;
         within_range("reader.max_records", (1..=10_000).contains(&reader.max_records), reader.max_records)?;
         within_range(

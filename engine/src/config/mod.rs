@@ -77,6 +77,27 @@ pub enum AssignBy {
     Number,
 }
 
+/// How the shards of a stream are read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum ReadMode {
+    /// By GetRecords, again and again.
+    #[default]
+    Polling,
+    /// By subscription (SubscribeToShard). Without a consumer no shard is read.
+    FanOut,
+    /// By subscription; and by polling where there is no consumer, and while the service refuses a subscription.
+    Auto,
+}
+
+impl ReadMode {
+    /// Whether shards are read by polling alone.
+    pub fn is_polling(&self) -> bool {
+        *self == ReadMode::Polling
+    }
+}
+
 /// In the words of the command line: `trim-horizon`, `latest`, or a time as of RFC 3339.
 impl fmt::Display for InitialPosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -94,6 +115,14 @@ impl Config {
         match self.memory_budget {
             0 => MEMORY_BUDGET,
             bytes => bytes,
+        }
+    }
+
+    /// The name or the ARN of the consumer for subscriptions: `reader.consumer`, or its default.
+    pub fn consumer(&self) -> &str {
+        match self.reader.consumer.as_str() {
+            "" => &self.table,
+            consumer => consumer,
         }
     }
 

@@ -5,7 +5,7 @@
 //! engine an option is a field.
 
 use super::text::Value;
-use super::{AssignBy, FailureAction, InitialPosition, StreamSource, Streams};
+use super::{AssignBy, FailureAction, InitialPosition, ReadMode, StreamSource, Streams};
 use crate::policy::Policies;
 use crate::time::Span;
 use serde::{Deserialize, Serialize};
@@ -341,6 +341,15 @@ options! {
 options! {
     /// How a shard is read. The options apply to each shard held by a worker.
     pub struct ReaderConfig in "reader." {
+        /// How shards are read. `polling`: by GetRecords; all applications share 2 MB and five reads a second and shard. `fan-out`: by
+        /// SubscribeToShard, at 2 MB a second for this application alone; records arrive sooner, AWS bills each consumer and shard by the
+        /// hour and each GB, and nothing is read without the permission. `auto`: as `fan-out`, and by polling where there is no consumer
+        /// and while the service refuses a subscription, so that no move of a lease waits. Workers of a fleet may differ.
+        mode, with_mode: ReadMode = ReadMode::Polling, "polling", "polling, fan-out or auto";
+        /// The name of the consumer for subscriptions, or its ARN; empty: the application's name, as KCL has it. A name is registered
+        /// where the stream has no such consumer. No worker deregisters a consumer.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        consumer, with_consumer: String = String::new(), "none", "a name of 1 to 128 letters, digits and _ . -, or an ARN";
         /// The most records in one answer of GetRecords. Smaller: batches are smaller, and more requests are made.
         max_records, with_max_records: u32 = 10_000, "10000", "1 to 10000";
         /// The least time between two reads of a shard. Kinesis allows five reads a second and shard, over all applications.

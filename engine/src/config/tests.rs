@@ -184,12 +184,13 @@ fn the_defaults_that_are_told_are_those_that_are() {
     for name in ["worker_metrics_table", "coordinator_table"] {
         config[name] = "".into();
     }
+    config["reader"]["consumer"] = "".into();
     let mut names = Vec::new();
     for option in Config::options() {
         let value = option.name.split('.').fold(&config, |value, name| &value[name]);
         match option.name {
             "streams" => assert_eq!((value, option.default), (&serde_json::json!([]), "none")),
-            "table" | "stream" | "worker_metrics_table" | "coordinator_table" => {
+            "table" | "stream" | "worker_metrics_table" | "coordinator_table" | "reader.consumer" => {
                 assert_eq!((value.as_str(), option.default), (Some(""), "none"))
             }
             "policies" => assert_eq!(value["life"], "counter"),

@@ -1,7 +1,8 @@
 //! Options as texts: for configuration files, environments and command lines.
 
 use super::{
-    AssignBy, Config, FailureAction, FleetConfig, InitialPosition, MembersConfig, ReaderConfig, Streams,
+    AssignBy, Config, FailureAction, FleetConfig, InitialPosition, MembersConfig, ReadMode, ReaderConfig,
+    Streams,
 };
 use crate::policy::Policies;
 use crate::stream_id::StreamId;
@@ -125,6 +126,26 @@ impl Value for FailureAction {
         match self {
             FailureAction::Stop => "stop".to_owned(),
             FailureAction::SetAside => "set-aside".to_owned(),
+        }
+    }
+}
+
+impl Value for ReadMode {
+    fn set(&mut self, text: &str) -> Result<(), &'static str> {
+        *self = match text {
+            "polling" => ReadMode::Polling,
+            "fan-out" => ReadMode::FanOut,
+            "auto" => ReadMode::Auto,
+            _ => return Err("polling, fan-out or auto"),
+        };
+        Ok(())
+    }
+
+    fn text(&self) -> String {
+        match self {
+            ReadMode::Polling => "polling".to_owned(),
+            ReadMode::FanOut => "fan-out".to_owned(),
+            ReadMode::Auto => "auto".to_owned(),
         }
     }
 }
@@ -284,7 +305,8 @@ mod tests {
                 | "streams"
                 | "policies"
                 | "worker_metrics_table"
-                | "coordinator_table" => None,
+                | "coordinator_table"
+                | "reader.consumer" => None,
                 _ => Some(option.default.to_owned()),
             };
             assert_eq!(config.option(option.name), expected, "{}", option.name);

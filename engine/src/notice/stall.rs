@@ -61,6 +61,8 @@ pub enum Stall {
         /// How often in a row.
         failures: u32,
     },
+    /// `reader.mode` is `fan-out`, and the consumer of the stream is not ACTIVE yet.
+    AwaitsConsumer,
     /// Reads are answered, or about to be, and bring no records although the shard is not at its tip.
     ReadsEmpty,
     /// The shard could be read, and waits for its turn: records of other shards fill the memory, or the highest number
@@ -163,6 +165,7 @@ impl fmt::Display for Stall {
             Stall::ReadsFail { failures } => {
                 write!(f, "reads of the shard failed {failures} times in a row; the shard is read again after a pause")
             }
+            Stall::AwaitsConsumer => f.write_str(AWAITS_CONSUMER),
             Stall::ReadsEmpty => f.write_str(READS_EMPTY),
             Stall::WaitsToRead => f.write_str(WAITS_TO_READ),
             Stall::CoParents(parents) => write!(
@@ -185,6 +188,8 @@ impl fmt::Display for Stall {
 const SETTLING: &str =
     "the lease was stolen, and its former owner may still count on it for a lease duration";
 
+const AWAITS_CONSUMER: &str = "the consumer of the stream is not ACTIVE yet, and `reader.mode` is `fan-out`; the consumer is described again \
+     each second";
 const READS_EMPTY: &str =
     "reads return no records, although the shard is not at its tip; the shard is read on";
 

@@ -27,6 +27,10 @@ pub enum StreamNews {
     NotRead { stream: String, leases: u32 },
     /// The row of a lease was removed, since no worker had read its stream for `stream_cleanup_delay`.
     Forgot { lease: LeaseKey },
+    /// The consumer with this ARN is ACTIVE: the shards of the stream are read by subscription from now on.
+    Consumer { stream: String, arn: String },
+    /// The consumer of the stream does not exist any more. It is registered anew.
+    ConsumerLost { stream: String },
 }
 
 impl StreamNews {
@@ -40,6 +44,8 @@ impl StreamNews {
             StreamNews::MadeAnew { .. } => ("stream-made-anew", Severity::Warning),
             StreamNews::NotRead { .. } => ("stream-not-read", Severity::Warning),
             StreamNews::Forgot { .. } => ("forgot", Severity::Info),
+            StreamNews::Consumer { .. } => ("consumer-active", Severity::Info),
+            StreamNews::ConsumerLost { .. } => ("consumer-lost", Severity::Warning),
         }
     }
 
@@ -56,6 +62,12 @@ impl fmt::Display for StreamNews {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             StreamNews::Added { stream } => write!(f, "reads stream {stream}, too, as the application asked"),
+            StreamNews::Consumer { stream, arn } => {
+                write!(f, "the consumer {arn} of stream {stream} is ACTIVE: shards are read by subscription")
+            }
+            StreamNews::ConsumerLost { stream } => {
+                write!(f, "the consumer of stream {stream} does not exist any more, and is registered anew")
+            }
             StreamNews::Found { stream } => write!(f, "found stream {stream}"),
             StreamNews::Removed { stream } => write!(
                 f,

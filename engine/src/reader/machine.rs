@@ -1,6 +1,8 @@
 //! Fetching: which stream command is next, and when.
 
+mod batches;
 mod doubt;
+mod feed;
 mod pace;
 mod size;
 
@@ -16,6 +18,8 @@ use crate::position::Position;
 use crate::shard::ChildShard;
 use crate::time::{Mono, Span, Wall};
 use doubt::{Doubts, EndClaim, Verdict};
+use feed::{FeedKind, Subscribing};
+pub(crate) use feed::{Feeds, SILENCE};
 use pace::Second;
 use size::Size;
 
@@ -26,7 +30,7 @@ const FRESH: Span = Span::from_secs(240);
 /// After this many failures in a row, an invalid position is worth an event of its own.
 const BAD_POSITION_TRIES: u32 = 3;
 
-/// The polling reader of one shard.
+/// The reader of one shard.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Reader {
     /// Where to read before the first answer with records.
@@ -44,6 +48,7 @@ pub struct Reader {
     iterator_at: Mono,
     /// No `GetRecords` before this moment.
     records_at: Mono,
+    subscribing: Subscribing,
     /// No command at all before this moment.
     retry_at: Mono,
     /// Until this moment another application counts as a reader of the shard.
@@ -62,11 +67,12 @@ pub struct Reader {
     size: Size,
 }
 
-/// An iterator, kept by the adapter under the id of the command that brought it.
+/// An iterator or a subscription, kept by the adapter under the id of the command that brought it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Cursor {
     via: OpId,
     since: Mono,
+    feed: FeedKind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -85,6 +91,18 @@ enum Kind {
         /// No more than so many were asked for.
         limit: u32,
     },
+    Subscribe,
+    Event,
+}
+
+impl Kind {
+    /// The feed of a command for records.
+    fn feed(self) -> FeedKind {
+        match self {
+            Kind::Iterator | Kind::Records { .. } => FeedKind::Iterator,
+            Kind::Subscribe | Kind::Event => FeedKind::Subscription,
+        }
+    }
 }
 
 impl Reader {
@@ -104,6 +122,7 @@ impl Reader {
             flight: None,
             iterator_at: now,
             records_at: now,
+            subscribing: Subscribing::new(now),
             retry_at: now,
             crowded_until: now,
             second: Second::new(now),
@@ -122,17 +141,19 @@ impl Reader {
         if self.due(cfg)? > now {
             return None;
         }
-        if self.cursor.is_some_and(|cursor| now.since(cursor.since) >= FRESH) {
+        if self.cursor.is_some_and(|cursor| self.is_replaced(cursor, now)) {
             self.cursor = None;
             if self.due(cfg)? > now {
                 return None;
             }
         }
-        Some(match self.cursor {
-            None => Want::GetIterator(self.place()),
-            Some(cursor) => {
-                Want::GetRecords { via: cursor.via, limit: self.doubted_limit(self.size.limit(cfg)) }
+        Some(match (self.cursor, self.feed(now)) {
+            (None, FeedKind::Iterator) => Want::GetIterator(self.place()),
+            (None, FeedKind::Subscription) => Want::Subscribe(self.place()),
+            (Some(Cursor { via, feed: FeedKind::Iterator, .. }), _) => {
+                Want::GetRecords { via, limit: self.doubted_limit(self.size.limit(cfg)) }
             }
+            (Some(Cursor { via, feed: FeedKind::Subscription, .. }), _) => Want::NextEvent { via },
         })
     }
 
@@ -143,9 +164,11 @@ impl Reader {
         self.flight = Some(Flight {
             op,
             sent: now,
-            kind: match self.cursor {
-                None => Kind::Iterator,
-                Some(_) => Kind::Records { limit },
+            kind: match (self.cursor.map(|cursor| cursor.feed), self.feed(now)) {
+                (None, FeedKind::Iterator) => Kind::Iterator,
+                (None, FeedKind::Subscription) => Kind::Subscribe,
+                (Some(FeedKind::Iterator), _) => Kind::Records { limit },
+                (Some(FeedKind::Subscription), _) => Kind::Event,
             },
             void: false,
         });
@@ -154,11 +177,12 @@ impl Reader {
     /// A stream command ended. The outcome of any but the one in flight is ignored.
     pub fn fetched(&mut self, op: OpId, now: Mono, outcome: &Outcome, ctx: &Ctx<'_>) -> Option<Event> {
         let flight = self.flight.take_if(|flight| flight.op == op)?;
-        let gate = match flight.kind {
-            Kind::Iterator => &mut self.iterator_at,
-            Kind::Records { .. } => &mut self.records_at,
-        };
-        *gate = flight.sent + ctx.cfg.min_interval;
+        match flight.kind {
+            Kind::Iterator => self.iterator_at = flight.sent + ctx.cfg.min_interval,
+            Kind::Records { .. } => self.records_at = flight.sent + ctx.cfg.min_interval,
+            Kind::Subscribe => self.called(&flight),
+            Kind::Event => self.heard(outcome),
+        }
         self.learn_size(&flight, now, outcome, ctx);
         self.see_crowd(&flight, now, outcome);
         if let Outcome::Applied(Reply::Records(answer)) = outcome {
@@ -175,82 +199,23 @@ impl Reader {
             return None;
         }
         let how = match (flight.kind, outcome) {
-            (Kind::Iterator, Outcome::Applied(Reply::Iterator)) => {
-                self.cursor = Some(Cursor { via: op, since: now });
+            (Kind::Iterator, Outcome::Applied(Reply::Iterator))
+            | (Kind::Subscribe, Outcome::Applied(Reply::Subscribed)) => {
+                self.cursor = Some(Cursor { via: op, since: now, feed: flight.kind.feed() });
                 return None;
             }
-            (Kind::Records { .. }, Outcome::Applied(Reply::Records(answer))) => {
-                return self.take(op, (flight.sent, now), answer, ctx);
+            (Kind::Records { .. } | Kind::Event, Outcome::Applied(Reply::Records(answer))) => {
+                return self.take(&flight, now, answer, ctx);
             }
             (_, Outcome::Applied(_)) => How::Mismatched,
             (_, Outcome::Refused(refusal)) => How::Refused(refusal.why),
             (_, Outcome::NotSent(cause)) => How::NotSent(*cause),
             (_, Outcome::Unknown(cause)) => How::Unknown(*cause),
         };
-        Some(self.fail(op, now, flight.kind, how, ctx))
-    }
-
-    /// The batches that wait, are handed over, or are kept.
-    pub(crate) fn batches(&self) -> &Buffer {
-        &self.buffer
-    }
-
-    pub(crate) fn batches_mut(&mut self) -> &mut Buffer {
-        &mut self.buffer
-    }
-
-    /// The next batch to hand over; none while one is being processed.
-    pub fn front(&self) -> Option<BatchRef> {
-        self.buffer.front()
-    }
-
-    /// The front batch was handed over.
-    pub fn delivered(&mut self) {
-        self.buffer.delivered();
-    }
-
-    /// The batch handed over was processed completely. Says whether this batch was out.
-    pub fn processed(&mut self, batch: OpId) -> bool {
-        self.buffer.processed(batch)
-    }
-
-    /// The batch handed over is kept by the application: the next batch may be handed over, and this batch is
-    /// acknowledged later. Says whether this batch was out.
-    pub fn keep(&mut self, batch: OpId) -> bool {
-        self.buffer.keep(batch)
-    }
-
-    /// A kept batch was processed completely, in whatever order. Says whether such a batch exists.
-    pub fn acknowledged(&mut self, batch: OpId) -> bool {
-        self.buffer.acknowledged(batch)
-    }
-
-    /// The last position of this batch, if the application keeps the batch and has not acknowledged all its records.
-    pub fn keeps(&self, batch: OpId) -> Option<Position> {
-        self.buffer.keeps(batch)
-    }
-
-    /// Whether the record at this position is in the next batch to be handed over, and was not processed.
-    pub fn awaits(&self, record: Position) -> bool {
-        self.buffer.awaits(record)
-    }
-
-    /// The last processed position among the records handed over. Earlier records may be unprocessed.
-    pub fn reached(&self) -> Option<Position> {
-        self.buffer.reached()
-    }
-
-    /// All records up to and including this position were processed. Positions never handed over are not believed.
-    /// While batches are kept, the position counts for the batch of this position, and for no earlier batch. A position
-    /// tells nothing of an unordered batch. Says whether the call brought progress.
-    pub fn processed_through(&mut self, position: Position) -> bool {
-        self.buffer.processed_through(position)
-    }
-
-    /// The batch handed over was not (wholly) processed: [`front`](Self::front) gives the rest of the batch again. Says
-    /// whether this batch was out.
-    pub fn returned(&mut self, batch: OpId) -> bool {
-        self.buffer.returned(batch)
+        match flight.kind.feed() {
+            FeedKind::Iterator => Some(self.fail(op, now, flight.kind, how, ctx)),
+            FeedKind::Subscription => self.unsubscribed(&flight, now, how, ctx),
+        }
     }
 
     /// The adapter has lost a batch: all unprocessed records already fetched are read again.
@@ -268,6 +233,8 @@ impl Reader {
         // The end was fetched somewhere ahead of where reading goes on.
         self.end = None;
         self.end_claim = None;
+        // The next event may come late: nothing waits for it.
+        self.flight.take_if(|flight| flight.kind == Kind::Event);
         if let Some(flight) = &mut self.flight {
             flight.void = true;
         }
@@ -298,17 +265,6 @@ impl Reader {
             self.end = None;
             self.retry_at = self.retry_at.max(now);
         }
-    }
-
-    /// How many batches the application keeps.
-    pub fn kept_batches(&self) -> usize {
-        self.buffer.kept_batches()
-    }
-
-    /// Whether the application keeps as much as allowed: no more batches are handed over until the application has
-    /// acknowledged some records.
-    pub fn keeps_enough(&self, cfg: &ReaderConfig) -> bool {
-        self.buffer.keeps_enough(cfg)
     }
 
     /// Whether the end of the shard was fetched, and every batch before it handed over and answered.
@@ -372,9 +328,10 @@ impl Reader {
         if self.flight.is_some() || self.paused || self.end.is_some() || self.is_full(cfg) {
             return None;
         }
-        let gate = match self.cursor {
-            None => self.iterator_at,
-            Some(_) => self.records_at,
+        let gate = match self.cursor.map(|cursor| cursor.feed) {
+            None => self.opens_at()?,
+            Some(FeedKind::Iterator) => self.records_at,
+            Some(FeedKind::Subscription) => Mono::default(),
         };
         let claim = self.end_claim.as_ref().map_or(gate, |claim| claim.again_at);
         Some(gate.max(self.retry_at).max(claim))
@@ -394,11 +351,13 @@ impl Reader {
         }
     }
 
-    fn take(&mut self, op: OpId, at: (Mono, Mono), answer: &Fetched, ctx: &Ctx<'_>) -> Option<Event> {
-        let (mut event, (_, now)) = (None, at);
+    fn take(&mut self, flight: &Flight, now: Mono, answer: &Fetched, ctx: &Ctx<'_>) -> Option<Event> {
+        let (mut event, op, feed) = (None, flight.op, flight.kind.feed());
+
         if answer.count > 0 {
             let Some(last) = answer.last else {
-                // The answer can be neither filtered nor resumed after: fetch it again.
+                // The answer can be neither filtered nor resumed after: fetch it again. No event comes twice.
+                self.cursor.take_if(|cursor| cursor.feed == FeedKind::Subscription);
                 self.back_off(op, now, ctx);
                 return Some(self.disorder(answer));
             };
@@ -424,12 +383,12 @@ impl Reader {
         self.failures = 0;
         match &answer.end {
             None => {
-                self.cursor = Some(Cursor { via: op, since: now });
+                self.cursor = Some(Cursor { via: op, since: now, feed });
                 self.weigh_claim(answer);
             }
             Some(_) => {
                 self.cursor = None;
-                let told = match self.judge_end(at, answer, ctx) {
+                let told = match self.judge_end((flight.sent, now), answer, ctx) {
                     Verdict::Proved(children) => {
                         self.end = Some(children);
                         Some(Event::EndOfShard)
@@ -444,7 +403,6 @@ impl Reader {
     }
 
     fn fail(&mut self, op: OpId, now: Mono, kind: Kind, how: How, ctx: &Ctx<'_>) -> Event {
-        let place = self.place();
         match (kind, how) {
             (_, How::Refused(Why::NotFound)) => {
                 self.paused = true;
@@ -459,29 +417,39 @@ impl Reader {
                 }
             }
             (Kind::Records { .. }, How::Refused(Why::Invalid)) => self.cursor = None,
+            (_, How::Refused(Why::Denied)) => self.do_without_iterators(),
             _ => {}
         }
         let again_in = match (kind, how) {
             (Kind::Records { .. }, How::NotSent(Cause::Throttled)) => self.await_turn(op.n, now, ctx),
             _ => self.back_off(op, now, ctx),
         };
-        if let (Kind::Iterator, How::Refused(Why::Invalid), IteratorFrom::AtTimestamp(at), Some(tries)) =
-            (kind, how, place, &mut self.since)
+        if kind == Kind::Iterator
+            && let Some(event) = self.refused_place(how, self.failures, again_in)
         {
-            *tries = tries.saturating_add(1);
-            self.origin = IteratorFrom::AtTimestamp(began::earlier(at, *tries));
-            return Event::Early { at, again_in };
+            return event;
         }
-        match (kind, how, place) {
-            (_, How::Refused(Why::Denied | Why::WrongClock), _) => Event::Denied { again_in },
+        match how {
+            How::Refused(Why::Denied | Why::WrongClock) => Event::Denied { again_in },
+            _ => Event::Trouble { how, again_in },
+        }
+    }
+
+    /// The service refuses the place itself. A moment that the service calls a future time is left for an earlier one. Absent: the
+    /// refusal has another reason, or comes for the first times.
+    fn refused_place(&mut self, how: How, tries: u32, again_in: Span) -> Option<Event> {
+        match (how, self.place(), &mut self.since) {
+            (How::Refused(Why::Invalid), IteratorFrom::AtTimestamp(at), Some(times)) => {
+                *times = times.saturating_add(1);
+                self.origin = IteratorFrom::AtTimestamp(began::earlier(at, *times));
+                Some(Event::Early { at, again_in })
+            }
             (
-                Kind::Iterator,
                 How::Refused(Why::Invalid | Why::OfAnotherStream),
                 IteratorFrom::At(at) | IteratorFrom::After(at),
-            ) if self.failures >= BAD_POSITION_TRIES => {
-                Event::BadPosition { at, tries: self.failures, again_in }
-            }
-            _ => Event::Trouble { how, again_in },
+                _,
+            ) if tries >= BAD_POSITION_TRIES => Some(Event::BadPosition { at, tries, again_in }),
+            _ => None,
         }
     }
 

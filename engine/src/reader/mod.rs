@@ -86,6 +86,7 @@ mod tests;
 pub use buffer::BatchRef;
 pub(crate) use buffer::Buffer;
 pub use machine::Reader;
+pub(crate) use machine::{Feeds, SILENCE};
 
 use crate::config::ReaderConfig;
 use crate::ids::OpId;
@@ -138,13 +139,20 @@ pub enum Want {
         /// At most this many records. The embedder may ask for fewer.
         limit: u32,
     },
+    /// A subscription.
+    Subscribe(IteratorFrom),
+    /// The next event of a subscription.
+    NextEvent {
+        /// The command that brought the subscription to use.
+        via: OpId,
+    },
 }
 
 impl Want {
-    /// How many records it asks for; 0: an iterator.
+    /// How many records it asks for; 0: no number of records.
     pub fn limit(self) -> u32 {
         match self {
-            Want::GetIterator(_) => 0,
+            Want::GetIterator(_) | Want::Subscribe(_) | Want::NextEvent { .. } => 0,
             Want::GetRecords { limit, .. } => limit,
         }
     }
@@ -178,6 +186,17 @@ pub enum Event {
         how: How,
         /// The backoff. Pacing may lengthen the pause.
         again_in: Span,
+    },
+    /// A subscription was refused, or ended before its time; the reader subscribes again by itself.
+    Unsubscribed {
+        /// The failure.
+        how: How,
+        /// Calls in a row without an event.
+        tries: u32,
+        /// The pause before the next call. The limit of calls may lengthen the pause.
+        again_in: Span,
+        /// Whether iterators read the shard meanwhile.
+        is_polled: bool,
     },
     /// Access was denied; the reader keeps trying.
     Denied {

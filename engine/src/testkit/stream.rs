@@ -2,7 +2,7 @@
 
 use super::refused;
 use crate::ids::{OpId, ShardId};
-use crate::input::{Fetched, Outcome, Reply, ShardPage, StreamState, Why};
+use crate::input::{ConsumerState, Fetched, Outcome, Reply, ShardPage, StreamState, Why};
 use crate::output::{ConsumerOp, IteratorFrom, ShardFilter, StreamOp};
 use crate::position::{Position, SequenceNumber};
 use crate::shard::{ChildShard, HashKey, HashRange, Shard};
@@ -131,7 +131,8 @@ impl Stream {
         })
     }
 
-    /// Carries out an operation of the worker that reads by `reading`. A listing has one page.
+    /// Carries out an operation of the worker that reads by `reading`. A listing has one page. The stream has every consumer. A
+    /// subscription is over when its reader has caught up.
     pub fn execute(&self, reading: &mut Reading, op_id: OpId, op: &StreamOp) -> Outcome {
         let Some(created) = self.created else {
             return refused(Why::NotFound, None);
@@ -155,6 +156,26 @@ impl Stream {
             },
             StreamOp::GetRecords { shard, via, limit } => {
                 self.get_records(reading, op_id, shard, *via, *limit)
+            }
+            StreamOp::RegisterConsumer { .. } => refused(Why::InUse, None),
+            StreamOp::DescribeConsumer { stream, name } => {
+                let arn = format!("{stream}/consumer/{name}:1").into();
+                Outcome::Applied(Reply::Consumer(ConsumerState { arn, active: true }))
+            }
+            StreamOp::Subscribe { shard, from, .. } => match self.records.get(shard) {
+                None => refused(Why::NotFound, None),
+                Some(records) => {
+                    reading.iterators.insert(op_id, self.start(records, *from));
+                    Outcome::Applied(Reply::Subscribed)
+                }
+            },
+            StreamOp::NextEvent { shard, via } => {
+                match self.get_records(reading, op_id, shard, *via, EVENT_RECORDS) {
+                    Outcome::Applied(Reply::Records(answer)) if answer.count == 0 && answer.end.is_none() => {
+                        refused(Why::Expired, None)
+                    }
+                    answer => answer,
+                }
             }
         }
     }
@@ -201,6 +222,8 @@ impl Stream {
 }
 
 const BYTES_PER_RECORD: u64 = 100;
+/// The most records of an event.
+const EVENT_RECORDS: u32 = 1_000;
 
 /// The record at a position.
 fn number(position: Position) -> u64 {

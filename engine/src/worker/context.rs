@@ -8,19 +8,21 @@ pub(super) use super::request::{Request, RowWriteId};
 use super::standstill::Standstill;
 use super::stream_set::{StreamIx, StreamSet};
 use super::table_turns::{TableTurns, Turn};
-use crate::config::{Config, InitialPosition, StreamSource};
+use crate::config::{Config, InitialPosition, ReadMode, StreamSource};
 use crate::draw::{draw, draw_below};
 use crate::ids::{LeaseIx, LeaseKey, OpId, WorkerId};
 use crate::input::Outcome;
 use crate::notice::Notice;
 use crate::output::{Command, ConsumerOp, Effect, EndReason, Output, StreamOp, TableOp};
 use crate::policy::{Assign, Finished, Lineage, Steal};
+use crate::reader::{Feeds, SILENCE};
 use crate::row::Change;
 use crate::skew::{Missed, Skew};
 use crate::stream_identity::StreamIdentity;
 use crate::time::{Mono, Span, Wall};
 use std::collections::VecDeque;
 use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 
 /// The part of a worker that all rooms share.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -271,6 +273,21 @@ impl Context {
         self.streams.set_said(stream, identity);
     }
 
+    /// The shards of the stream may be subscribed to under this consumer, or under none.
+    pub(super) fn set_consumer(&mut self, stream: StreamIx, arn: Option<Arc<str>>) {
+        self.streams.set_consumer(stream, arn);
+    }
+
+    /// How the shards of a stream may be read now.
+    pub(super) fn feeds(&self, stream: StreamIx) -> Feeds {
+        match (self.config.reader.mode, self.streams.consumer(stream)) {
+            (ReadMode::Polling, _) | (ReadMode::Auto, None) => Feeds::Iterators,
+            (ReadMode::Auto, Some(_)) => Feeds::Both,
+            (ReadMode::FanOut, Some(_)) => Feeds::Subscriptions,
+            (ReadMode::FanOut, None) => Feeds::Nothing,
+        }
+    }
+
     /// The description of the stream was borne out: rows may now name the stream.
     pub(super) fn set_identified(&mut self, stream: StreamIx) {
         if !self.streams.is_identified(stream) {
@@ -361,7 +378,11 @@ impl Context {
 
     /// Asks for an operation on a stream.
     pub(super) fn stream(&mut self, waiter: Waiter, stream: StreamIx, op: StreamOp) -> OpId {
-        let give_up = self.now + self.config.stream_timeout;
+        let give_up = self.now
+            + match op {
+                StreamOp::NextEvent { .. } => SILENCE,
+                _ => self.config.stream_timeout,
+            };
         let effect = self.streams.effect(stream, op);
         self.issue(waiter, give_up, effect)
     }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`streams`] | the rooms that each stream has for itself, and decisions for every stream in turn |
 //! | [`stream_watch`] | for each stream: whether the stream exists, and is still the same |
+//! | [`stream_consumer`] | for each stream: the consumer under which shards are read by subscription |
 //! | [`startup`] | table there and ours; the watch over it |
 //! | [`lease_table`] | rows as observed, scans, expiry, facts about rows from a listing |
 //! | [`shard_sync`] | for each stream: listing shards, and creating and removing rows to make the table follow the stream |
@@ -40,6 +41,7 @@ mod row_writes;
 mod shard_sync;
 mod standstill;
 mod startup;
+mod stream_consumer;
 mod stream_set;
 mod stream_watch;
 mod streams;
@@ -144,6 +146,7 @@ impl Worker {
             Waiter::TableState => self.startup.on_table_state(cx, op, outcome),
             Waiter::TableCreate => self.startup.on_table_created(cx, op, outcome),
             Waiter::StreamState(stream) => self.streams.on_state(cx, stream, op, outcome),
+            Waiter::Consumer(stream) => self.streams.on_consumer(cx, leases, (stream, op), &outcome),
             Waiter::Scan => {
                 if let Some(scanned) = self.scan.on_page(cx, leases, op, outcome) {
                     self.assignment.kcl3().on_whole_scan(cx, leases, &scanned);
@@ -348,7 +351,7 @@ impl Worker {
         self.startup.step(cx);
         self.assignment.kcl3().look(cx);
         self.scan.step(cx, leases);
-        self.streams.step(cx);
+        self.streams.step(cx, leases);
         let listing = self.streams.are_listed();
         self.assignment.step(cx, leases, listing);
         self.write_rows();
@@ -400,6 +403,7 @@ impl Worker {
                 }
             }
             Request::DoubtStream(stream) => self.streams.doubt(cx, stream),
+            Request::DoubtConsumer(stream) => self.streams.doubt_consumer(cx, stream),
             Request::StreamListed(stream, took) => self.streams.listed(cx, stream, took),
             Request::LoseStream(stream, why) => self.lose_stream(stream, why),
             Request::WriteRow { change, why, child_of, expires } => {

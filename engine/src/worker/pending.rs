@@ -15,6 +15,8 @@ pub(super) enum Waiter {
     TableCreate,
     /// Start-up and the watch: the state of the stream.
     StreamState(StreamIx),
+    /// The search for the consumer of the stream.
+    Consumer(StreamIx),
     /// Lease table: a page of a scan.
     Scan,
     /// Shard sync: a page of the listing of a stream's shards.

@@ -29,22 +29,30 @@ pub(super) struct Ask {
     all: u64,
     /// What is buffered of the shard, in bytes. 0: it waits in line.
     buffered: u64,
+    /// The service pushes: the wait for an event takes no place among the reads.
+    is_pushed: bool,
 }
 
 /// What may be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Grant {
     /// No more than so many records.
     limit: u32,
     /// The bytes that count until the outcome.
     bytes: u64,
+    is_pushed: bool,
 }
 
 impl Ask {
     /// At most `limit` records. `one` and `all`: the expected bytes of one record, and of all. `buffered`: the buffered
     /// bytes of the shard.
     pub(super) fn new(lease: LeaseIx, limit: u32, (one, all): (u64, u64), buffered: u64) -> Self {
-        Self { lease, limit, one, all, buffered }
+        Self { lease, limit, one, all, buffered, is_pushed: false }
+    }
+
+    /// The next event of a subscription, of so many bytes.
+    pub(super) fn pushed(lease: LeaseIx, bytes: u64, buffered: u64) -> Self {
+        Self { lease, limit: 0, one: bytes, all: bytes, buffered, is_pushed: true }
     }
 }
 
@@ -60,8 +68,9 @@ impl Grant {
 pub(super) struct ReadBudget {
     bytes: u64,
     max_reads: usize,
-    /// The reads under way, by number, with the bytes that each is expected to bring; and their sum.
-    under_way: BTreeMap<u64, u64>,
+    /// The reads under way, by number; the number of those that are no pushes, and the sum of the bytes expected.
+    under_way: BTreeMap<u64, Grant>,
+    reads: usize,
     expected: u64,
     buffered: u64,
     /// Who waits, the first one in front.
@@ -93,7 +102,7 @@ impl ReadBudget {
 
     /// What may be read, in or out of turn.
     fn grant(&self, ask: &Ask) -> Option<Grant> {
-        if self.under_way.len() >= self.max_reads {
+        if !ask.is_pushed && self.reads >= self.max_reads {
             return None;
         }
         let used = self.expected.saturating_add(self.buffered);
@@ -101,7 +110,7 @@ impl ReadBudget {
         let part = left.saturating_sub(ask.buffered) / PART;
         if ask.all <= part {
             let (limit, bytes) = (ask.limit, ask.all);
-            return Some(Grant { limit, bytes });
+            return Some(Grant { limit, bytes, is_pushed: ask.is_pushed });
         }
         // With empty memory, any record has room, however large.
         let fits = ask.one <= left || used == 0;
@@ -109,25 +118,27 @@ impl ReadBudget {
             return None;
         }
         let records = (part / ask.one.max(1)).clamp(1, u64::from(ask.limit.max(1)));
-        Some(Grant { limit: records as u32, bytes: ask.one.saturating_mul(records).min(ask.all) })
+        let bytes = ask.one.saturating_mul(records).min(ask.all);
+        Some(Grant { limit: records as u32, bytes, is_pushed: ask.is_pushed })
     }
 
     /// A read was begun.
     pub(super) fn begun(&mut self, op: OpId, grant: Grant) {
-        let before = self.under_way.insert(op.n, grant.bytes);
+        let before = self.under_way.insert(op.n, grant);
         debug_assert!(before.is_none(), "a read is begun once");
-        debug_assert!(
-            self.under_way.len() <= self.max_reads,
-            "no more reads are begun than may be under way"
-        );
+        self.reads += usize::from(!grant.is_pushed);
+        debug_assert!(self.reads <= self.max_reads, "no more reads are begun than may be under way");
         self.expected += grant.bytes;
     }
 
     /// A read has its outcome.
     pub(super) fn ended(&mut self, op: OpId) {
-        let bytes = self.under_way.remove(&op.n);
-        debug_assert!(bytes.is_some(), "a read that ends was begun");
-        self.expected -= bytes.unwrap_or(0);
+        let grant = self.under_way.remove(&op.n);
+        debug_assert!(grant.is_some(), "a read that ends was begun");
+        if let Some(grant) = grant {
+            self.expected -= grant.bytes;
+            self.reads -= usize::from(!grant.is_pushed);
+        }
     }
 
     /// A shard has `now` bytes buffered, and had `before`.
@@ -164,7 +175,7 @@ mod tests {
     }
 
     fn ask(n: usize, limit: u32, one: u64) -> Ask {
-        Ask { lease: lease(n), limit, one, all: one * u64::from(limit), buffered: 0 }
+        Ask { lease: lease(n), limit, one, all: one * u64::from(limit), buffered: 0, is_pushed: false }
     }
 
     fn op(n: u64) -> OpId {

@@ -27,6 +27,8 @@ pub(super) enum Request {
     StreamIdentified(StreamIx),
     /// Find out whether the stream is gone, and list its shards: a shard was not found.
     DoubtStream(StreamIx),
+    /// Find out whether the consumer of the stream is gone: a subscription was refused.
+    DoubtConsumer(StreamIx),
     /// Take note that a listing of the shards has ended, with the listing's duration.
     StreamListed(StreamIx, Span),
     /// Read a stream no more: the worker cannot go on with it.

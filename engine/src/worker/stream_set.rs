@@ -14,6 +14,7 @@ use crate::stream_id::{StreamId, split_key};
 use crate::stream_identity::StreamIdentity;
 use crate::time::Mono;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Stands for one stream within one engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -46,6 +47,8 @@ struct KnownStream {
     denied: bool,
     /// Why the stream is read no more. `None` while it is read.
     ended: Option<EndReason>,
+    /// The ARN of the consumer under which its shards are read by subscription, once the consumer is ACTIVE.
+    consumer: Option<Arc<str>>,
 }
 
 /// All streams of the worker.
@@ -71,6 +74,7 @@ impl StreamSet {
                 described: Mono::default(),
                 denied: false,
                 ended: None,
+                consumer: None,
             });
         }
         for source in config.streams.as_slice() {
@@ -96,6 +100,7 @@ impl StreamSet {
             described: Mono::default(),
             denied: false,
             ended: None,
+            consumer: None,
         };
         if let Some(ix) = self.find(&source.id) {
             let known = &mut self.streams[ix.index()];
@@ -200,6 +205,22 @@ impl StreamSet {
         }
     }
 
+    /// The ARN of the stream. Absent: not known, or the service knows no ARNs.
+    pub(super) fn arn(&self, ix: StreamIx) -> Option<Arc<str>> {
+        self.identity(ix)?.arn().map(Arc::from)
+    }
+
+    /// The ARN of the consumer that may subscribe to the stream's shards.
+    pub(super) fn consumer(&self, ix: StreamIx) -> Option<&Arc<str>> {
+        self.get(ix)?.consumer.as_ref()
+    }
+
+    pub(super) fn set_consumer(&mut self, ix: StreamIx, arn: Option<Arc<str>>) {
+        if let Some(stream) = self.streams.get_mut(ix.index()) {
+            stream.consumer = arn;
+        }
+    }
+
     /// When the last description that agrees with the first was requested.
     pub(super) fn described(&self, ix: StreamIx) -> Mono {
         self.get(ix).map_or(Mono::default(), |stream| stream.described)
@@ -279,7 +300,10 @@ fn qualified(id: &StreamId, mut outcome: Outcome) -> Outcome {
 /// An operation with Kinesis's name of its shard.
 fn stripped(id: &StreamId, mut op: StreamOp) -> StreamOp {
     match &mut op {
-        StreamOp::GetIterator { shard, .. } | StreamOp::GetRecords { shard, .. } => {
+        StreamOp::GetIterator { shard, .. }
+        | StreamOp::GetRecords { shard, .. }
+        | StreamOp::Subscribe { shard, .. }
+        | StreamOp::NextEvent { shard, .. } => {
             let bare = shard.as_str().strip_prefix(id.as_str());
             let bare = bare.and_then(|rest| rest.strip_prefix(':'));
             debug_assert!(bare.is_some(), "a shard is read of its own stream");
@@ -287,7 +311,10 @@ fn stripped(id: &StreamId, mut op: StreamOp) -> StreamOp {
                 *shard = bare;
             }
         }
-        StreamOp::Describe | StreamOp::ListShards { .. } => {}
+        StreamOp::Describe
+        | StreamOp::ListShards { .. }
+        | StreamOp::DescribeConsumer { .. }
+        | StreamOp::RegisterConsumer { .. } => {}
     }
     op
 }

@@ -3,6 +3,7 @@
 use super::context::{Context, Request};
 use super::lease_table::{self, Lease, LeaseTable, Scanned};
 use super::shard_sync::{Listed, ShardSync};
+use super::stream_consumer::StreamConsumer;
 use super::stream_set::StreamIx;
 use super::stream_watch::StreamWatch;
 use crate::ids::OpId;
@@ -26,13 +27,20 @@ struct OfStream {
     stream: StreamIx,
     watch: StreamWatch,
     shard_sync: ShardSync,
+    consumer: StreamConsumer,
     /// The first whole scan since the stream is read has ended.
     scanned: bool,
 }
 
 impl OfStream {
     fn new(stream: StreamIx) -> Self {
-        Self { stream, watch: StreamWatch::new(stream), shard_sync: ShardSync::new(stream), scanned: false }
+        Self {
+            stream,
+            watch: StreamWatch::new(stream),
+            shard_sync: ShardSync::new(stream),
+            consumer: StreamConsumer::new(stream),
+            scanned: false,
+        }
     }
 
     /// The decisions about the stream after a whole scan. Whether its leases may be taken.
@@ -96,6 +104,7 @@ impl Streams {
             Some(of) => {
                 of.watch.begin_anew();
                 of.shard_sync.begin_anew();
+                of.consumer.begin_anew();
                 of.scanned = false;
             }
             None => {
@@ -105,15 +114,17 @@ impl Streams {
         }
     }
 
-    pub(super) fn step(&mut self, cx: &mut Context) {
+    pub(super) fn step(&mut self, cx: &mut Context, leases: &mut LeaseTable) {
         for of in &mut self.streams {
+            of.consumer.step(cx, leases);
             of.watch.step(cx);
             of.shard_sync.step(cx);
         }
     }
 
     pub(super) fn wake_at(&self, cx: &Context) -> Mono {
-        let at = |of: &OfStream| of.watch.wake_at(cx).min(of.shard_sync.wake_at());
+        let at =
+            |of: &OfStream| of.watch.wake_at(cx).min(of.shard_sync.wake_at()).min(of.consumer.wake_at(cx));
         self.streams.iter().map(at).min().unwrap_or(Mono::NEVER)
     }
 
@@ -126,6 +137,23 @@ impl Streams {
     pub(super) fn on_state(&mut self, cx: &mut Context, stream: StreamIx, op: OpId, outcome: Outcome) {
         if let Some(of) = self.get(stream) {
             of.watch.on_state(cx, op, outcome);
+        }
+    }
+
+    /// The consumer of a stream was found or registered, or was not.
+    pub(super) fn on_consumer(
+        &mut self, cx: &mut Context, leases: &mut LeaseTable, (stream, op): (StreamIx, OpId),
+        outcome: &Outcome,
+    ) {
+        if let Some(of) = self.get(stream) {
+            of.consumer.on_answer(cx, leases, op, outcome);
+        }
+    }
+
+    /// A subscription to a shard of a stream was refused.
+    pub(super) fn doubt_consumer(&mut self, cx: &Context, stream: StreamIx) {
+        if let Some(of) = self.get(stream) {
+            of.consumer.doubt(cx);
         }
     }
 

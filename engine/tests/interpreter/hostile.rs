@@ -2,7 +2,9 @@
 
 use super::world::{KEYS, OWNERS};
 use super::{Dice, members};
-use leasehold_engine::config::{Config, FailureAction, InitialPosition, StreamSource};
+use leasehold_engine::config::{
+    Config, FailureAction, InitialPosition, ReadMode, ReaderConfig, StreamSource,
+};
 use leasehold_engine::fleet::{FleetLeader, FleetRow, FleetState, FleetVersion, FleetWorker, TableMigration};
 use leasehold_engine::ids::{FencingToken, LeaseKey, ShardId};
 use leasehold_engine::input::*;
@@ -30,7 +32,12 @@ pub fn config(dice: &mut Dice<'_>) -> Config {
         .with_scan_page_limit(u32::from(dice.byte() % 3))
         .with_max_leases(u32::from(dice.byte() % 4))
         .with_steal_cooldown(!dice.one_in(2))
-        .with_max_steals(u32::from(dice.byte() % 3));
+        .with_max_steals(u32::from(dice.byte() % 3))
+        .with_reader(ReaderConfig::default().with_mode(dice.pick(&[
+            ReadMode::Polling,
+            ReadMode::Auto,
+            ReadMode::FanOut,
+        ])));
     let kind = dice.byte();
     let good =
         good.with_failure_attempts(u32::from(dice.byte() % 3)).with_failure_action(match dice.one_in(2) {

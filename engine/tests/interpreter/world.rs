@@ -164,8 +164,16 @@ impl World {
                 Reply::Shards(ShardPage { shards, more })
             }
             StreamOp::GetIterator { .. } => Reply::Iterator,
-            StreamOp::GetRecords { shard, limit, .. } => {
-                let count = u64::from(dice.byte() % 4).min(u64::from(*limit));
+            StreamOp::Subscribe { .. } => Reply::Subscribed,
+            StreamOp::DescribeConsumer { name, .. } | StreamOp::RegisterConsumer { name, .. } => {
+                Reply::Consumer(ConsumerState { arn: name.clone(), active: !dice.one_in(3) })
+            }
+            StreamOp::GetRecords { shard, .. } | StreamOp::NextEvent { shard, .. } => {
+                let limit = match op {
+                    StreamOp::GetRecords { limit, .. } => *limit,
+                    _ => 4,
+                };
+                let count = u64::from(dice.byte() % 4).min(u64::from(limit));
                 let first = self.sequence + 1;
                 self.sequence += count;
                 let position = |sequence: u64| Position::of(sequence.into());

@@ -68,6 +68,7 @@ impl LocalArgs {
         }
         if !self.strict || self.instant {
             (kinesis.create_ms, kinesis.update_ms, kinesis.delete_ms) = (0, 0, 0);
+            kinesis.consumer_ms = 0;
             (dynamo.create_ms, dynamo.backfill_ms, dynamo.delete_ms) = (0, 0, 0);
         }
         LocalOptions {

@@ -26,7 +26,7 @@ macro_rules! family {
         }
 
         impl $Faults {
-            pub(super) fn draw($draws: Draws, $setting: Setting) -> Self {
+            pub(crate) fn draw($draws: Draws, $setting: Setting) -> Self {
                 $($($before)+)?
                 Self { $($field: $drawn,)+ }
             }

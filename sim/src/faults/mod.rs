@@ -8,6 +8,7 @@ mod application;
 mod call;
 mod clock;
 mod family;
+mod fan_out;
 mod fate;
 mod line;
 mod misread;
@@ -29,6 +30,8 @@ pub use aggregates::{AggregateFaults, MadeBy};
 pub use application::ApplicationFaults;
 pub use call::CallFaults;
 pub use clock::{ClockFaults, WallStep};
+pub(crate) use fan_out::Cut;
+pub use fan_out::{Deregistration, FanOutFaults, Refusing, Taken, Theft};
 pub use fate::{Fate, Landing, Reach};
 pub use line::LineFaults;
 pub(crate) use line::Traffic;
@@ -84,6 +87,8 @@ pub struct Faults {
     /// The lines over which records come.
     #[serde(skip_serializing_if = "is_plain")]
     pub line: LineFaults,
+    /// Subscriptions, in a world whose workers subscribe.
+    pub fan_out: FanOutFaults,
     /// Faults of single streams, in a world with several streams.
     #[serde(skip_serializing_if = "is_plain")]
     pub several: SeveralFaults,
@@ -147,6 +152,8 @@ impl Faults {
             misread: MisreadFaults::draw(draws, setting),
             // Drawn when the load is known.
             line: LineFaults::default(),
+            // Drawn where workers subscribe.
+            fan_out: FanOutFaults::default(),
             several: SeveralFaults::draw(draws, setting),
             start: StartFaults::default(),
             aggregates: AggregateFaults::draw(draws, setting),

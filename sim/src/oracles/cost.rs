@@ -163,6 +163,8 @@ impl Cost {
                     (Ask::Write(_) | Ask::Read, Some(shard)) => Kind::Lease(shard),
                     (Ask::GetRecords, Some(shard)) => Kind::Records(shard),
                     (Ask::GetIterator, Some(shard)) => Kind::Iterators(shard),
+                    // Another oracle looks at subscriptions.
+                    (Ask::Subscribe | Ask::NextEvent, _) => return,
                     (Ask::ScanPage, _) => Kind::Scan,
                     (Ask::ListShards | Ask::ListMore, _) => Kind::List,
                     (Ask::Members, _) => Kind::Members,

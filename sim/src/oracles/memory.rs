@@ -5,7 +5,7 @@
 //! in batches). So a shard never keeps more than the budget and one answer.
 //!
 //! All shards of a worker together have no more records in memory or on their way than `memory_budget` and a tenth.
-//! Records kept by a handler do not count. If records vary in size, no worker knows the size of an answer, and this
+//! A burst in a subscription may bring one event a shard more. Records kept by a handler do not count. If records vary in size, no worker knows the size of an answer, and this
 //! rule is not judged.
 
 use super::fact::Ask;
@@ -33,6 +33,8 @@ pub(super) struct Memory {
     on_its_way: BTreeMap<(LifeNo, u64), u64>,
     /// The memory budget of a life; absent: not judged.
     budget: Option<u64>,
+    /// The bytes that a burst may bring beyond the budget, for each shard with records in memory.
+    burst: u64,
 }
 
 impl Memory {
@@ -45,6 +47,10 @@ impl Memory {
             kept_batches: terms.most(|config| config.reader().kept_batches()) as usize,
             kept_bytes: terms.most(|config| config.reader().kept_bytes()),
             budget: terms.even.then(|| terms.most(Config::memory)),
+            burst: match terms.most(|config| !config.reader().mode().is_polling()) {
+                true => 1 << 20,
+                false => 0,
+            },
             ..Self::default()
         }
     }
@@ -58,7 +64,9 @@ impl Memory {
                 self.on_its_way.insert((life, op), bytes);
                 self.judge_worker(now, life, verdict);
             }
-            Fact::Answered { life, ask: Ask::GetRecords, about: Some(shard), op, .. } => {
+            Fact::Answered {
+                life, ask: Ask::GetRecords | Ask::NextEvent, about: Some(shard), op, ..
+            } => {
                 self.on_its_way.remove(&(life, op));
                 let Some((_, _, [first, last, bytes])) =
                     self.brought.take().filter(|(of, about, _)| (*of, *about) == (life, shard))
@@ -116,7 +124,7 @@ impl Memory {
                 self.reading.retain(|(of, _), _| *of != life);
                 self.on_its_way.retain(|(of, _), _| *of != life);
             }
-            Fact::Asked { life, ask: Ask::GetRecords, about: Some(shard), op, .. } => {
+            Fact::Asked { life, ask: Ask::GetRecords | Ask::NextEvent, about: Some(shard), op, .. } => {
                 self.reading.insert((life, shard), op);
                 let Some(waiting) = self.waiting.get(&(life, shard)).filter(|waiting| !waiting.is_empty())
                 else {
@@ -146,7 +154,9 @@ impl Memory {
         let waiting: u64 = of_life.flat_map(|(_, waiting)| waiting).map(|(_, bytes)| bytes).sum();
         let of_life = self.on_its_way.range((life, 0)..=(life, u64::MAX));
         let on_its_way: u64 = of_life.map(|(_, bytes)| bytes).sum();
-        if waiting + on_its_way > budget + budget / 10 {
+        let shards = self.waiting.range((life, 0)..=(life, ShardNo::MAX));
+        let bursts = shards.filter(|(_, waiting)| !waiting.is_empty()).count() as u64 * self.burst;
+        if waiting + on_its_way > budget + budget / 10 + bursts {
             verdict.report(Property::MemoryBounded, now, || {
                 format!(
                     "life {life} has {waiting} bytes of all shards in memory, and {on_its_way} on their way; its budget is {budget} bytes"

@@ -52,6 +52,7 @@ mod standstill;
 mod start;
 mod steals;
 mod stored;
+mod subscriptions;
 mod takeover;
 mod throttling;
 mod tidy;
@@ -258,6 +259,7 @@ oracles! {
     reads: reads::Reads(terms),
     halving: halving::Halving,
     waiting: waiting::Waiting(terms),
+    subscriptions: subscriptions::Subscriptions(terms),
 }
 
 impl Oracles {

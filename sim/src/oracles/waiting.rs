@@ -11,6 +11,7 @@ use super::{
     EVENTS, Fact, History, LifeNo, Property, READS, REPORTS, REQUESTS, ROWS, Sees, ShardNo, Terms, Time,
     Verdict,
 };
+use leasehold_engine::config::ReadMode;
 use leasehold_engine::time::Span;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -44,6 +45,8 @@ struct Shard {
     done_at: Option<Time>,
     /// The read under way, or a refused read to be examined first.
     reading: Option<u64>,
+    /// The read under way is the wait for an event: after a batch was given back, nothing waits for the event.
+    is_event: bool,
     /// The answer of the read under way is dropped: a batch was given back meanwhile.
     void: bool,
     /// Since when the shard could have been read, apart from its pace.
@@ -68,6 +71,9 @@ pub(super) struct Waiting {
     claim_pause: u64,
     /// The last listing of each life: its failure or its last page; the end of time while a page is under way.
     listed: BTreeMap<LifeNo, Time>,
+    /// The longest time without a read where only subscriptions read, in µs: the longest pause between two calls, and the registration
+    /// of a consumer.
+    subscribe_pause: u64,
     /// The longest pauses after each number of failures in a row, less one, in µs.
     pauses: Vec<u64>,
     terms: Terms,
@@ -91,6 +97,10 @@ impl Waiting {
             handler_pause: at_most(terms.most(|config| config.handler_backoff())),
             claim_pause: at_most(terms.most(|config| config.stream_lag() + config.scan_interval())),
             listed: BTreeMap::new(),
+            subscribe_pause: match terms.most(|config| config.reader().mode() == ReadMode::FanOut) {
+                true => at_most(Span::from_secs(100)),
+                false => 0,
+            },
             pauses: (0..20).map(pause).collect(),
             terms: terms.clone(),
             shards: BTreeMap::new(),
@@ -167,7 +177,7 @@ impl Waiting {
             }
             Fact::Answered {
                 life,
-                ask: ask @ (Ask::GetRecords | Ask::GetIterator),
+                ask: ask @ (Ask::GetRecords | Ask::GetIterator | Ask::Subscribe | Ask::NextEvent),
                 about: Some(shard),
                 op,
                 how,
@@ -176,7 +186,9 @@ impl Waiting {
                 if let Some(known) = self.shards.get_mut(&(shard, life)) {
                     if known.reading == Some(op) {
                         known.failures = match how {
-                            How::Applied if ask == Ask::GetIterator => known.failures,
+                            How::Applied if matches!(ask, Ask::GetIterator | Ask::Subscribe) => {
+                                known.failures
+                            }
                             How::Applied => 0,
                             _ => known.failures.saturating_add(1),
                         };
@@ -210,7 +222,12 @@ impl Waiting {
             }
             Fact::OpenDone { life, shard, .. }
             | Fact::Holds { life, shard, .. }
-            | Fact::Asked { life, ask: Ask::GetRecords | Ask::GetIterator, about: Some(shard), .. }
+            | Fact::Asked {
+                life,
+                ask: Ask::GetRecords | Ask::GetIterator | Ask::Subscribe | Ask::NextEvent,
+                about: Some(shard),
+                ..
+            }
             | Fact::Fetched { life, shard, .. }
             | Fact::Delivered { life, shard, .. }
             | Fact::PauseAsked { life, shard }
@@ -266,8 +283,10 @@ impl Waiting {
                 0 => 0,
                 _ => self.terms.at_most(Span::from_secs(1)),
             };
-            let pause_read =
-                self.read_pause.max(self.pause(known.failures)).max(turn) + known.pace_us + SLACK_US;
+            let pause_read = self.read_pause.max(self.pause(known.failures)).max(turn)
+                + known.pace_us
+                + self.subscribe_pause
+                + SLACK_US;
             let listed = self.listed.get(&life).filter(|_| known.claimed);
             // No decision follows from a listing that contradicts the table: another listing follows.
             let decided = listed.map_or(0, |listed| listed.saturating_add(self.claim_pause));
@@ -386,6 +405,7 @@ impl Shard {
             Fact::Asked { op, ask, .. } => {
                 self.claimed = false;
                 self.reading = Some(op);
+                self.is_event = ask == Ask::NextEvent;
                 // The next read waits for the pace of the last read, whatever iterator the next read needs.
                 if ask == Ask::GetRecords {
                     self.pace_us = 0;
@@ -413,6 +433,7 @@ impl Shard {
             Fact::GivenBack { .. } => {
                 (self.waiting, self.kept) = (VecDeque::new(), VecDeque::new());
                 self.returns = self.returns.saturating_add(1);
+                self.reading = self.reading.filter(|_| !self.is_event);
                 self.void = self.reading.is_some();
                 (self.free_since, self.readable_since) = (now, now);
                 self.claimed_until = now;

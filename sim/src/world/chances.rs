@@ -262,13 +262,13 @@ fn is_stormy(cx: &Context, site: Site) -> bool {
 /// The deed of a request.
 pub(super) fn deed(ask: Ask) -> Deed {
     match ask {
-        Ask::Setup | Ask::OwnerIndex | Ask::DescribeStream(_) => Deed::Setup,
+        Ask::Setup | Ask::OwnerIndex | Ask::DescribeStream(_) | Ask::Consumer => Deed::Setup,
         Ask::Members => Deed::Members,
         Ask::ScanPage | Ask::Owned => Deed::Scan,
         Ask::Read => Deed::Read,
         Ask::ListShards | Ask::ListMore => Deed::List,
-        Ask::GetIterator => Deed::Iterator,
-        Ask::GetRecords => Deed::Fetch,
+        Ask::GetIterator | Ask::Subscribe => Deed::Iterator,
+        Ask::GetRecords | Ask::NextEvent => Deed::Fetch,
         Ask::Write(verb) => match verb {
             Verb::Create => Deed::Create,
             Verb::Renew => Deed::Renew,

@@ -33,6 +33,8 @@ impl World {
             }
             Entry::Edit(edit) => services.edit(cx, &edit),
             Entry::Trim(trim) => services.trim(cx, &trim),
+            Entry::StealPlace { pick } => services.steal_place(cx, pick),
+            Entry::DeregisterConsumer => services.deregister_consumer(cx),
             Entry::PermanentLoss(loss) => services.lose(cx, loss.kind, loss.pick),
             Entry::Absence(absence) => self.fleet.begin_absence(cx, &absence),
             Entry::Trouble(trouble) => services.delete_one_stream(cx, &trouble),

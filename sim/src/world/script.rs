@@ -16,6 +16,8 @@ pub(super) enum Entry {
     Reshard(Reshard),
     Edit(RowEdit),
     Trim(Trim),
+    StealPlace { pick: u32 },
+    DeregisterConsumer,
     PermanentLoss(PermanentLoss),
     Absence(Absence),
     Trouble(Trouble),
@@ -54,6 +56,10 @@ impl Script {
         );
         script.extend(faults.table.edits.iter().map(|edit| (edit.at, Entry::Edit(edit.clone()))));
         script.extend(faults.stream.trims.iter().map(|trim| (trim.at, Entry::Trim(trim.clone()))));
+        let stolen = faults.fan_out.stolen.iter();
+        script.extend(stolen.map(|theft| (theft.at, Entry::StealPlace { pick: theft.pick })));
+        let deregistered = faults.fan_out.deregistered.iter();
+        script.extend(deregistered.map(|time| (time.at, Entry::DeregisterConsumer)));
         let loss = faults.permanent_loss.iter();
         script.extend(
             loss.filter(|loss| loss.kind.has_its_time())

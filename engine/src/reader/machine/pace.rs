@@ -10,6 +10,7 @@
 //!   of refusals. After an answer the reader waits for a quarter longer than the answer costs, up to twice as long. The
 //!   next turn is then mostly another application's.
 
+use super::feed::FeedKind;
 use super::{Flight, Kind, Reader};
 use crate::config::ReaderConfig;
 use crate::draw::draw_below;
@@ -77,6 +78,10 @@ impl Reader {
 
     /// Holds the next `GetRecords` back as this answer demands.
     pub(super) fn pace(&mut self, flight: &Flight, now: Mono, answer: &Fetched, ctx: &Ctx<'_>) {
+        if flight.kind.feed() == FeedKind::Subscription {
+            // The service pushes at its own pace, beside the reads of all applications.
+            return;
+        }
         if answer.behind_ms == 0 && answer.end.is_none() {
             self.records_at = self.records_at.max(flight.sent + ctx.cfg.idle_interval);
         }

@@ -2,6 +2,8 @@
 //!
 //! * **The first read is small**: as many records as fit into one answer at the largest size. A full answer lets the
 //!   next answer be longer, up to `max_records`.
+//! * **An event of a subscription is expected to be as long as the last events**; before the first event at the tip, as long as an event
+//!   can be. A sudden burst is longer, by one event of a shard.
 //! * **A slow answer makes no longer request.** Requests of other shards, and renewals, share the connection. An answer
 //!   may take two seconds, or a quarter of `stream_timeout`. A short answer tells nothing of the speed.
 //! * **No read asks for more than a second of `bytes_per_second`**, as far as the size of a record is known. Kinesis refuses the reads of every
@@ -23,6 +25,8 @@ const BESIDE: u64 = 256;
 const LARGEST_RECORD: u64 = 1 << 20;
 /// Kinesis puts no more bytes of records into an answer.
 const LARGEST_ANSWER: u64 = 10 << 20;
+/// An event has no more bytes of records, as far as is known.
+const LARGEST_EVENT: u64 = 1 << 20;
 /// No process has more memory.
 const MEMORY: u64 = 1 << 40;
 /// The first read asks for as many.
@@ -42,10 +46,13 @@ pub(super) struct Size {
     failing: bool,
     /// The bytes of a record, by the last answers; 0: not known.
     each: u64,
+    /// The bytes of an event in transit, by the last events.
+    event: u64,
 }
 
 impl Size {
-    pub(super) const NEW: Size = Size { limit: FIRST, failed: u32::MAX, failing: false, each: 0 };
+    pub(super) const NEW: Size =
+        Size { limit: FIRST, failed: u32::MAX, failing: false, each: 0, event: as_text(LARGEST_EVENT) };
 
     pub(super) fn limit(&self, cfg: &ReaderConfig) -> u32 {
         let records = self.in_a_second(cfg);
@@ -76,6 +83,22 @@ impl Size {
         let records = u64::from(limit);
         let most = LARGEST_ANSWER + BESIDE * records;
         self.one().saturating_mul(records).min(as_text(most))
+    }
+
+    /// The bytes that an event may take in transit.
+    pub(super) fn event(&self) -> u64 {
+        self.event
+    }
+
+    /// An event came.
+    fn pushed(&mut self, answer: &Fetched) {
+        let bytes = as_text(answer.bytes.saturating_add(BESIDE * u64::from(answer.count)));
+        let known = match (self.event == as_text(LARGEST_EVENT), answer.behind_ms) {
+            // What comes at the tip is seldom large.
+            (true, 0) => SHORT,
+            _ => self.event - self.event / 8,
+        };
+        self.event = bytes.max(known).max(SHORT);
     }
 
     /// A read of so many records was answered.
@@ -120,7 +143,7 @@ impl Size {
 }
 
 /// As JSON has bytes: three in four characters.
-fn as_text(bytes: u64) -> u64 {
+const fn as_text(bytes: u64) -> u64 {
     bytes.saturating_add(bytes.div_ceil(3))
 }
 
@@ -140,8 +163,11 @@ impl Reader {
 
     /// A command ended, and the length of the next read follows from that.
     pub(super) fn learn_size(&mut self, flight: &Flight, now: Mono, outcome: &Outcome, ctx: &Ctx<'_>) {
+        if let (Kind::Event, Outcome::Applied(Reply::Records(answer))) = (flight.kind, outcome) {
+            self.size.pushed(answer);
+        }
         let Kind::Records { limit } = flight.kind else {
-            // An iterator was requested: the answer has no length.
+            // The request asked for no number of records.
             return;
         };
         match outcome {

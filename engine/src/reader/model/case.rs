@@ -1,6 +1,7 @@
 //! What varies between runs of the model.
 
 use crate::config::ReaderConfig;
+use crate::reader::Feeds;
 use crate::time::Span;
 use proptest::prelude::*;
 
@@ -16,6 +17,7 @@ pub(super) struct Case {
     pub(super) spacing: u64,
     /// Of a batch's processing, in milliseconds at most.
     pub(super) work: u64,
+    pub(super) feeds: Feeds,
     pub(super) cfg: ReaderConfig,
 }
 
@@ -33,14 +35,16 @@ pub(super) fn cases() -> impl Strategy<Value = Case> {
     );
     let spacing = prop_oneof![Just(0u64), 1u64..3_000];
     let work = prop_oneof![Just(0u64), 1u64..2_000, Just(400_000u64)];
-    (any::<u64>(), 0u64..150, 0u64..4, 0u64..400, spacing, work, cfg).prop_map(
-        |(seed, records, start, failures, spacing, work, cfg)| Case {
+    let feeds = prop_oneof![Just(Feeds::Iterators), Just(Feeds::Both), Just(Feeds::Subscriptions)];
+    (any::<u64>(), 0u64..150, 0u64..4, 0u64..400, spacing, work, feeds, cfg).prop_map(
+        |(seed, records, start, failures, spacing, work, feeds, cfg)| Case {
             seed,
             records,
             start,
             failures,
             spacing,
             work,
+            feeds,
             cfg,
         },
     )

@@ -1,7 +1,7 @@
 //! The limits within which a shard was read.
 
 use super::World;
-use crate::time::Mono;
+use crate::time::{Mono, Span};
 
 impl World {
     /// Nothing is left, and no window of time saw too many calls or bytes.
@@ -13,6 +13,9 @@ impl World {
         let cfg = &self.case.cfg;
         for calls in self.iterator_calls.windows(2) {
             assert!(calls[1].since(calls[0]) >= cfg.min_interval, "GetIterator too soon");
+        }
+        for calls in self.subscribe_calls.windows(2) {
+            assert!(calls[1].since(calls[0]) >= Span::from_secs(1), "SubscribeToShard too soon");
         }
         for (n, (begin, _)) in self.record_calls.iter().enumerate() {
             let mut bytes = 0;

@@ -2,17 +2,19 @@
 
 mod case;
 mod limits;
+mod service;
 
 use super::*;
 use crate::draw::draw_below;
-use crate::input::{Fetched, Outcome, Refusal, Reply};
-use crate::shard::{ChildShard, HashRange};
+use crate::input::{Outcome, Refusal, Reply};
 use crate::time::Mono;
 use case::{Case, cases};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
 const LIFETIME: Span = Span::from_secs(300);
+/// The life of a subscription.
+const SUBSCRIBED: Span = Span::from_secs(100);
 const MAX_STEPS: u32 = 30_000;
 
 /// One part of a record, or a plain record.
@@ -52,6 +54,9 @@ struct World {
     /// When each `GetIterator`, and each `GetRecords` with the bytes it brought, was emitted.
     iterator_calls: Vec<Mono>,
     record_calls: Vec<(Mono, u64)>,
+    subscribe_calls: Vec<Mono>,
+    /// When the last subscription was granted.
+    granted: Option<Mono>,
     held: BTreeMap<OpId, Payload>,
     /// Earlier parts were fetched; absent before the first fetch, and after a rewind.
     fetched: Option<usize>,
@@ -91,6 +96,8 @@ impl World {
             iterators: BTreeMap::new(),
             iterator_calls: Vec::new(),
             record_calls: Vec::new(),
+            subscribe_calls: Vec::new(),
+            granted: None,
             held: BTreeMap::new(),
             fetched: None,
             void: false,
@@ -139,6 +146,7 @@ impl World {
         };
         world.since = matches!(start, Start::Since(_)).then_some(None);
         world.reader = Reader::new(start, world.now);
+        world.reader.read_by(world.case.feeds);
         world
     }
 
@@ -184,12 +192,22 @@ impl World {
         match want {
             Want::GetIterator(_) => self.iterator_calls.push(self.now),
             Want::GetRecords { .. } => self.record_calls.push((self.now, 0)),
+            Want::Subscribe(_) => self.subscribe_calls.push(self.now),
+            Want::NextEvent { .. } => {}
         }
+        let feeds = self.case.feeds;
+        let by_iterator = matches!(want, Want::GetIterator(_) | Want::GetRecords { .. });
+        let evidence = self.reader.is_end_claimed() || self.reader.doubts();
+        assert!(!by_iterator || feeds != Feeds::Subscriptions || evidence, "no evidence is needed");
+        assert!(by_iterator || feeds != Feeds::Iterators, "no subscription is wanted");
         self.ops += 1;
         let op = OpId { life: 1, n: self.ops };
         self.reader.sent(op, self.now, want.limit());
         assert_eq!(self.reader.next(self.now, &self.case.cfg), None);
-        self.flight = Some((op, want, self.now + Span::from_millis(self.below(300))));
+        // An event comes with the next record, or as a sign of life.
+        let tip = matches!(want, Want::NextEvent { via } if self.iterators[&via].0 >= self.index(|part| part.arrival > self.now));
+        let longest = if tip { 5_000 } else { 300 };
+        self.flight = Some((op, want, self.now + Span::from_millis(self.below(longest))));
     }
 
     fn held_bytes(&self) -> u64 {
@@ -239,6 +257,8 @@ impl World {
             self.work = Work::Idle;
             self.floor = self.done;
             self.fetched = None;
+            // An event is not waited for.
+            self.flight.take_if(|(_, want, _)| matches!(want, Want::NextEvent { .. }));
             self.void = self.flight.is_some();
             self.reader.rewind();
         }
@@ -350,6 +370,16 @@ impl World {
         {
             return refused(Why::Expired);
         }
+        if let Want::NextEvent { via } = want
+            && self.now.since(self.iterators[&via].1) > SUBSCRIBED
+        {
+            return refused(Why::Expired);
+        }
+        if matches!(want, Want::Subscribe(_))
+            && self.granted.is_some_and(|at| self.now.since(at) < Span::from_secs(5))
+        {
+            return refused(Why::InUse);
+        }
         if !self.fails() {
             return None;
         }
@@ -369,7 +399,7 @@ impl World {
 
     fn execute(&mut self, op: OpId, want: Want) -> Outcome {
         match want {
-            Want::GetIterator(from) => {
+            Want::GetIterator(from) | Want::Subscribe(from) => {
                 let place = match from {
                     IteratorFrom::TrimHorizon => 0,
                     IteratorFrom::Latest => panic!("a place that moves"),
@@ -383,11 +413,25 @@ impl World {
                 let seamless = self.void || self.fetched.is_none_or(|fetched| fetched == place);
                 assert!(seamless, "reads again what was fetched: {from:?}");
                 self.iterators.insert(op, (place, self.now));
-                Outcome::Applied(Reply::Iterator)
+                if let Want::GetIterator(_) = want {
+                    return Outcome::Applied(Reply::Iterator);
+                }
+                self.granted = Some(self.now);
+                Outcome::Applied(Reply::Subscribed)
+            }
+            Want::NextEvent { via } => {
+                let (from, since) = self.iterators[&via];
+                let answer = self.fetch(op, from, 50);
+                self.iterators.entry(op).and_modify(|(_, birth)| *birth = since);
+                Outcome::Applied(Reply::Records(answer))
             }
             Want::GetRecords { via, limit } => {
                 let (from, _) = self.iterators[&via];
-                Outcome::Applied(Reply::Records(self.fetch(op, from, limit)))
+                let answer = self.fetch(op, from, limit);
+                if let Some(call) = self.record_calls.last_mut() {
+                    call.1 = answer.bytes;
+                }
+                Outcome::Applied(Reply::Records(answer))
             }
         }
     }
@@ -407,55 +451,6 @@ impl World {
             }
         }
         Some(place)
-    }
-
-    fn fetch(&mut self, op: OpId, from: usize, limit: u32) -> Fetched {
-        let ready = self.index(|part| part.arrival > self.now);
-        // Kinesis may answer with fewer records than there are, even with none.
-        let wanted = self.below(u64::from(limit) + 1);
-        let (mut to, mut count) = (from, 0);
-        while u64::from(count) < wanted && to < ready {
-            let sequence = self.parts[to].at.sequence;
-            while to < ready && self.parts[to].at.sequence == sequence {
-                to += 1;
-            }
-            count += 1;
-        }
-        let bytes = self.parts[from..to].iter().map(|part| part.bytes).sum();
-        let lies = !self.lied && self.fails();
-        self.lied |= lies;
-        let ended = lies || to == self.parts.len() && self.now >= self.close;
-        self.iterators.insert(op, (to, self.now));
-        if let Some(call) = self.record_calls.last_mut() {
-            call.1 = bytes;
-        }
-        if count > 0 && !self.void {
-            self.fetched = Some(to);
-        }
-        if to > self.floor && count > 0 {
-            self.held.insert(op, Payload { from, to, bytes });
-        }
-        Fetched {
-            count,
-            bytes,
-            first: (count > 0).then(|| self.parts[from].at),
-            last: (count > 0).then(|| self.parts[to - 1].at),
-            behind_ms: if to < ready { 5 } else { 0 },
-            end: ended.then(|| self.children()),
-            range_unproven: false,
-            unordered: false,
-        }
-    }
-
-    /// The children that an answer names: none or one of two, now and then.
-    fn children(&mut self) -> Vec<ChildShard> {
-        let child =
-            |id: &str| ChildShard { id: id.into(), parents: vec!["shard".into()], range: HashRange::ALL };
-        match self.below(5) {
-            0 => Vec::new(),
-            1 => vec![child("one")],
-            _ => vec![child("one"), child("two")],
-        }
     }
 }
 

@@ -5,6 +5,7 @@ mod doubt;
 mod end_claims;
 mod pace;
 mod size;
+mod subscriptions;
 mod unordered;
 
 use super::*;

@@ -103,6 +103,10 @@ pub(super) struct ConsumeArgs {
     /// for all members; by default the check interval.
     #[arg(long, value_name = "SECONDS", requires = "check_interval", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     lead_interval: Option<u64>,
+    /// Read by subscription (enhanced fan-out), and by polling while Kinesis refuses a subscription: the same as --reader-mode auto. AWS
+    /// bills the consumer by the hour and shard.
+    #[arg(long, conflicts_with = "reader.mode")]
+    fan_out: bool,
     /// What to do with an aggregated record (KPL) with records of another shard, as after a split. drop: hand over the
     /// records of this shard, drop the rest; a KPL sends the dropped records again. drop-whole: drop all, as KCL does;
     /// records of a KPL since August 2024 are lost. keep: hand over all, for producers without a second send; with a
@@ -196,6 +200,7 @@ impl ConsumeArgs {
             ("misplaced_aggregates", "--misplaced-aggregates", self.misplaced_aggregates.clone()),
             ("members.check_interval", "--check-interval", seconds(self.check_interval)),
             ("members.lead_interval", "--lead-interval", seconds(self.lead_interval)),
+            ("reader.mode", "--fan-out", self.fan_out.then(|| "auto".to_owned())),
         ] {
             if let Some(text) = text {
                 let source = Source::Flag(flag.to_owned());

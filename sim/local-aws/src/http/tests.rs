@@ -56,7 +56,7 @@ impl Server {
         let now = Arc::new(AtomicI64::new(T0));
         let clock = now.clone();
         let (kinesis, dynamo) = (&mut options.kinesis, &mut options.dynamo);
-        (kinesis.create_ms, kinesis.update_ms, kinesis.delete_ms) = (0, 0, 0);
+        (kinesis.create_ms, kinesis.consumer_ms, kinesis.update_ms, kinesis.delete_ms) = (0, 0, 0, 0);
         (dynamo.create_ms, dynamo.delete_ms) = (0, 0);
         kinesis.limits = false;
         let aws = SharedAws::new(LocalAws::new(options), Arc::new(move || clock.load(Ordering::SeqCst)));

@@ -18,8 +18,10 @@ pub struct KinesisConfig {
     pub account_id: Arc<str>,
     /// Such as `us-east-1`, part of every ARN.
     pub region: Arc<str>,
-    /// How long a new stream (or consumer) is CREATING.
+    /// How long a new stream is CREATING.
     pub create_ms: i64,
+    /// How long a new consumer is CREATING.
+    pub consumer_ms: i64,
     /// How long one round of an update (a split, a merge, a change of retention) takes.
     pub update_ms: i64,
     /// How long a stream (or consumer) is DELETING.
@@ -44,6 +46,7 @@ impl Default for KinesisConfig {
             account_id: "000000000000".into(),
             region: "us-east-1".into(),
             create_ms: 500,
+            consumer_ms: 500,
             update_ms: 500,
             delete_ms: 500,
             limits: true,
@@ -59,6 +62,13 @@ impl Default for KinesisConfig {
 impl KinesisConfig {
     /// Without throughput and rate limits, and with every transition immediate.
     pub fn instant() -> Self {
-        KinesisConfig { create_ms: 0, update_ms: 0, delete_ms: 0, limits: false, ..Self::default() }
+        KinesisConfig {
+            create_ms: 0,
+            consumer_ms: 0,
+            update_ms: 0,
+            delete_ms: 0,
+            limits: false,
+            ..Self::default()
+        }
     }
 }

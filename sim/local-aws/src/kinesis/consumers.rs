@@ -77,7 +77,7 @@ impl Kinesis {
     pub fn register_consumer(
         &mut self, now_ms: i64, stream_arn: &str, name: &str, tags: BTreeMap<String, String>,
     ) -> ApiResult<ConsumerSummary> {
-        let create_ms = self.config().create_ms;
+        let create_ms = self.config().consumer_ms;
         let stream = self.found(now_ms, StreamRef::Arn(stream_arn))?;
         stream.settle_consumers(now_ms);
         stream.require_ready()?;

@@ -1,7 +1,7 @@
 //! Rate limits: how much of one second's allowance is used.
 
 /// One limit's current second. A second begins with the first use after the one before has ended.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Meter {
     began_ms: i64,
     count: u32,

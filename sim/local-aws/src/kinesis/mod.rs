@@ -119,6 +119,12 @@ impl Kinesis {
         Arc::make_mut(&mut self.config).token_expiry_ms = millis;
     }
 
+    /// For how many milliseconds new consumers are CREATING, and new subscriptions live.
+    pub fn set_subscriptions(&mut self, creating_ms: i64, life_ms: i64) {
+        let config = Arc::make_mut(&mut self.config);
+        (config.consumer_ms, config.subscription_ms) = (creating_ms, life_ms);
+    }
+
     /// Completes every due change and trims every record past retention. Operations do this for their own stream; call
     /// this before a look at the ground truth.
     pub fn advance(&mut self, now_ms: i64) {

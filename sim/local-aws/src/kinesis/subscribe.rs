@@ -43,7 +43,7 @@ pub struct SubscribedEvent {
 }
 
 /// A subscription in the hands of its subscriber. A drop ends the subscription, and the service needs no word of the end.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subscription {
     iterator: ShardIterator,
     consumer: Arc<str>,

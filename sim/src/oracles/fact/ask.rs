@@ -27,6 +27,12 @@ pub enum Ask {
     GetIterator,
     /// Records.
     GetRecords,
+    /// A subscription.
+    Subscribe,
+    /// The wait for the next event of a subscription: no request.
+    NextEvent,
+    /// DescribeStreamConsumer, RegisterStreamConsumer.
+    Consumer,
     /// A request about members.
     Members,
     /// A page of the keys of a worker's leases, from the index of owners.

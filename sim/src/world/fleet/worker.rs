@@ -7,12 +7,12 @@ use crate::faults::{Deed, Suspension};
 use crate::oracles::{LifeNo, ShardNo, Time};
 use crate::peers::Process;
 use crate::world::heap::What;
-use crate::world::services::stream::Carry;
+use crate::world::services::stream::{Carry, ReadOn};
 use leasehold_engine::Engine;
 use leasehold_engine::ids::{FencingToken, WorkerId};
 use leasehold_engine::internals::Skew;
 use leasehold_engine::known_range::KnownRange;
-use leasehold_local_aws::kinesis::ShardIterator;
+use leasehold_local_aws::kinesis::{ShardIterator, Subscription};
 use std::collections::{BTreeMap, VecDeque};
 
 /// A worker, alive or not.
@@ -60,6 +60,8 @@ pub(in crate::world) struct Worker {
 pub(crate) struct Adapter {
     pub(super) consumers: BTreeMap<ShardNo, Consumer>,
     iterators: BTreeMap<ShardNo, VecDeque<(u64, ShardIterator)>>,
+    /// One of a shard.
+    subscriptions: BTreeMap<ShardNo, (u64, Box<Subscription>)>,
     batches: BTreeMap<ShardNo, VecDeque<(u64, u64, u64)>>,
     /// Parts of batches with the number of an earlier part.
     low: BTreeMap<ShardNo, VecDeque<(u64, u64)>>,
@@ -191,6 +193,9 @@ impl Adapter {
             Carry::Iterator(shard, iterator) => {
                 push(self.iterators.entry(shard).or_default(), ITERATORS, (op, iterator));
             }
+            Carry::Subscription(shard, subscription) => {
+                self.subscriptions.insert(shard, (op, subscription));
+            }
             Carry::Batch { shard, first, last, next, low } => {
                 if let Some(low) = low {
                     push(self.low.entry(shard).or_default(), BATCHES, (op, low));
@@ -198,8 +203,12 @@ impl Adapter {
                 if first <= last {
                     push(self.batches.entry(shard).or_default(), BATCHES, (op, first, last));
                 }
-                if let Some(next) = next {
-                    push(self.iterators.entry(shard).or_default(), ITERATORS, (op, next));
+                match next {
+                    Some(ReadOn::Iterator(next)) => {
+                        push(self.iterators.entry(shard).or_default(), ITERATORS, (op, next));
+                    }
+                    Some(ReadOn::Subscription(next)) => drop(self.subscriptions.insert(shard, (op, next))),
+                    None => {}
                 }
             }
         }
@@ -212,6 +221,16 @@ impl Adapter {
     pub(crate) fn iterator(&self, shard: ShardNo, op: u64) -> Option<ShardIterator> {
         let known = self.iterators.get(&shard)?.iter().rev();
         known.into_iter().find(|(known, _)| *known == op).map(|(_, iterator)| *iterator)
+    }
+
+    /// The wait for an event takes the subscription, and the event brings it back.
+    pub(in crate::world) fn take_subscription(&mut self, shard: ShardNo) {
+        self.subscriptions.remove(&shard);
+    }
+
+    pub(crate) fn subscription(&self, shard: ShardNo, op: u64) -> Option<&Subscription> {
+        let known = self.subscriptions.get(&shard).filter(|(known, _)| *known == op);
+        known.map(|(_, subscription)| &**subscription)
     }
 
     /// The first and the last record of a batch.
@@ -251,6 +270,7 @@ impl Adapter {
     /// The shard's iterators and batches are needed no longer.
     pub(crate) fn forget(&mut self, shard: ShardNo) {
         self.iterators.remove(&shard);
+        self.subscriptions.remove(&shard);
         self.batches.remove(&shard);
         self.low.remove(&shard);
         self.left_out.remove(&shard);

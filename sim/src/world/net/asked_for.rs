@@ -66,7 +66,7 @@ impl AskedFor {
         };
         let key = (asker.life, shard);
         let answer = match (outcome, asker.place) {
-            (Outcome::Applied(Reply::Iterator), Some(IteratorFrom::At(at))) => {
+            (Outcome::Applied(Reply::Iterator | Reply::Subscribed), Some(IteratorFrom::At(at))) => {
                 let token = asker.token;
                 let same = |asked: &&Asked| (asked.at, asked.token) == (at, token);
                 let known = self.0.get(&key).filter(same);
@@ -80,7 +80,7 @@ impl AskedFor {
                 self.0.insert(key, asked);
                 return true;
             }
-            (Outcome::Applied(Reply::Iterator), _) => {
+            (Outcome::Applied(Reply::Iterator | Reply::Subscribed), _) => {
                 self.0.remove(&key);
                 return true;
             }

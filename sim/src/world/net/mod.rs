@@ -11,8 +11,9 @@ pub(crate) mod stream;
 
 use super::context::Context;
 use super::fleet::Fleet;
+use super::heap::What;
 use super::services::Services;
-use super::services::stream::{Carry, Items, Sight, claimed_end, of_table};
+use super::services::stream::{Carry, Items, Pushed, Sight, claimed_end, of_table};
 use super::services::table::wall_ms;
 use crate::faults::{Misread, Replica, Says};
 use crate::names::shard_of;
@@ -59,6 +60,8 @@ struct Flight {
     struck: Struck,
     /// The longest wait for an answer over a narrow line.
     deadline: Time,
+    /// How long an answer is on its way.
+    back_us: u64,
     /// The number of events that still refer to the flight.
     left: u8,
 }
@@ -124,6 +127,11 @@ impl Net {
         let Some(mut flight) = self.flights[id as usize].take() else {
             return;
         };
+        if let Some(at) = flight.awaits_event(cx, services) {
+            flight.left += 1;
+            cx.push(at, What::Execute { flight: id, second });
+            return self.land(id, flight);
+        }
         let (outcome, carry) = flight.run(cx, services);
         if let Some(misread) = flight.struck.misread.filter(|_| !cx.is_healed()) {
             services.note_misread(cx, misread, flight.about);
@@ -167,6 +175,10 @@ impl Net {
         }
         if is_told {
             flight.outcome = Some((outcome, carry));
+            if flight.is_event() {
+                flight.left += 1;
+                cx.push(cx.now() + flight.back_us, What::Answer { flight: id });
+            }
         }
         self.land(id, flight);
     }
@@ -194,6 +206,11 @@ impl Net {
     /// A worker learns the outcome of a request.
     pub(super) fn answer(&mut self, cx: &mut Context, fleet: &mut Fleet, id: u32) -> Option<Answer> {
         let mut flight = self.flights[id as usize].take()?;
+        if flight.is_over {
+            // An event has come before the end of the wait.
+            self.land(id, flight);
+            return None;
+        }
         let (w, life, op) = (usize::from(flight.worker), flight.life, flight.op);
         let (ask, about) = (flight.ask, flight.about);
         let local = matches!(flight.request, Request::Gone);
@@ -255,7 +272,30 @@ fn was_cut(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Unknown(Cause::Timeout | Cause::Network | Cause::Garbled))
 }
 
+/// A new record is pushed to its subscribers within this time.
+const PUSHED_US: u64 = 250_000;
+
 impl Flight {
+    fn is_event(&self) -> bool {
+        matches!(self.request, Request::Stream(StreamRequest::Event { .. }))
+    }
+
+    /// When the service looks again whether an event is due, if none is due now.
+    fn awaits_event(&self, cx: &mut Context, services: &mut Services) -> Option<Time> {
+        let Request::Stream(StreamRequest::Event { shard, subscription }) = &self.request else {
+            return None;
+        };
+        if self.is_over || self.outcome.is_some() {
+            return None;
+        }
+        services.ask_stream(cx, self.lag, |source, now, names, _| {
+            match source.consumers().push(now, *shard, &mut (**subscription).clone(), names) {
+                Pushed::Waits(until) => Some(until.min(now + PUSHED_US)),
+                Pushed::Over(..) => None,
+            }
+        })
+    }
+
     fn asker(&self, cx: &Context, fleet: &Fleet) -> Asker {
         let worker = fleet.worker(usize::from(self.worker));
         Asker {
@@ -263,7 +303,9 @@ impl Flight {
             token: self.about.and_then(|shard| worker.adapter().ownership(shard)),
             about: self.about,
             place: match &self.request {
-                Request::Stream(StreamRequest::Iterator { from, .. }) => Some(*from),
+                Request::Stream(
+                    StreamRequest::Iterator { from, .. } | StreamRequest::Subscribe { from, .. },
+                ) => Some(*from),
                 _ => None,
             },
             misled: match &self.request {

@@ -5,7 +5,7 @@ use super::line;
 use super::stream::{Claimed, StreamRequest, stream_no, stream_request};
 use super::{Flight, Net, Struck};
 use crate::draws::Roll;
-use crate::faults::{Chance, Deed, Direction, Fate, Landing, Reach, Replica, Site};
+use crate::faults::{Chance, Cut, Deed, Direction, Fate, Landing, Reach, Replica, Site, Taken};
 use crate::oracles::fact::{Ask, Owner};
 use crate::oracles::{Fact, ShardNo, Time};
 use crate::peers;
@@ -84,6 +84,9 @@ impl Net {
                 cx.fact(Fact::ReadSent { life: worker.life(), shard, op: op.n, limit: *limit });
             }
         }
+        if let (Ask::NextEvent, Some(shard)) = (ask, about) {
+            fleet.adapter_mut(w).take_subscription(shard);
+        }
         let letter = Letter { op, give_up, request, ask, about };
         self.send(cx, (fleet, services, chances), w, letter);
     }
@@ -127,16 +130,21 @@ impl Net {
             back,
             give_up,
         };
-        let (fate, struck) = match request {
-            Request::Gone => {
+        let cut = sent.subscription_fault(cx, ask);
+        let (fate, struck) = match (&request, &cut) {
+            (Request::Gone, _) => {
                 let landing = Landing::NotSent(now + 1);
                 let reach = Reach::Never;
                 (Fate { reach, landing }, Struck::default())
             }
+            (_, Some((fate, _))) => (*fate, Struck::default()),
             _ => sent.fate(cx, (fleet, services, chances), &mut roll),
         };
         let (answer_at, landing) = landing(fate, give_up);
-        let outcome = outcome(&request, landing);
+        let comes_by_itself =
+            ask == Ask::NextEvent && cut.is_none() && matches!(landing, Landing::Answer { .. });
+        let answer_at = if comes_by_itself { give_up } else { answer_at };
+        let outcome = cut.and_then(|(_, outcome)| outcome).or_else(|| outcome(&request, landing));
         let over_line = ask == Ask::GetRecords && outcome.is_none() && worker.is_ours();
         let (executions, line) = (executions(fate.reach), cx.plan().faults.line);
         let flight = self.take_off(Flight {
@@ -153,6 +161,7 @@ impl Net {
             lag: site.key(),
             struck,
             deadline: line::deadline(line, now, give_up),
+            back_us: back.saturating_sub(there),
             left: 1 + executions.iter().flatten().count() as u8,
         });
         for (at, second) in executions.into_iter().zip([false, true]) {
@@ -182,6 +191,7 @@ impl Net {
             struck: Struck::default(),
             is_over: false,
             deadline: 0,
+            back_us: 0,
             left: 1,
         });
         cx.push(cx.now() + 1, What::Answer { flight });
@@ -227,6 +237,39 @@ impl Sent {
             way.unwrap_or(Fate::plain(self.there, self.back))
         };
         (fate, struck)
+    }
+
+    /// The way of a call for a subscription, or of the wait for an event, under a fault of fan-out; and the worker's outcome, if the
+    /// fault gives one.
+    fn subscription_fault(&self, cx: &mut Context, ask: Ask) -> Option<(Fate, Option<Outcome>)> {
+        let is_of_subscription = matches!(ask, Ask::Subscribe | Ask::NextEvent);
+        if !is_of_subscription || cx.is_healed() || is_spared(cx, self.w) {
+            return None;
+        }
+        let refused = |why, detail: &str| {
+            Some(Outcome::Refused(Refusal { why, current: None, detail: detail.to_owned() }))
+        };
+        let never = |at| Fate { reach: Reach::Never, landing: Landing::Answer { at, second: false } };
+        if ask == Ask::Subscribe {
+            let (mark, why, detail) = match cx.plan().faults.fan_out.refusal(cx.now())? {
+                Taken::Place => {
+                    ("place-taken", Why::InUse, "Another active subscription exists for this consumer.")
+                }
+                Taken::Permission => ("subscription-denied", Why::Denied, "You may not subscribe."),
+            };
+            cx.fault(mark, Some(self.w), self.asked);
+            return Some((never(self.back), refused(why, detail)));
+        }
+        let mut roll = cx.draws().roll("subscription", self.site.key());
+        let cut = cx.plan().faults.fan_out.cut(&mut roll)?;
+        let at = self.back + roll.below(5_000_000);
+        let (mark, fate, outcome) = match cut {
+            Cut::Broken => ("subscription-broken", never(at), Some(Outcome::Unknown(Cause::Network))),
+            Cut::Over => ("subscription-over", never(at), refused(Why::Expired, "The subscription is over.")),
+            Cut::Silent => ("subscription-silent", Fate::silent(Reach::Never), None),
+        };
+        cx.fault(mark, Some(self.w), self.asked);
+        Some((fate, outcome))
     }
 
     /// The way of the request if its stream is in trouble.

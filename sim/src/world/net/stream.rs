@@ -6,12 +6,13 @@ use crate::oracles::fact::Ask;
 use crate::oracles::{ShardNo, Time};
 use crate::streams::{self, StreamNo, Streams};
 use crate::world::fleet::worker::Adapter;
-use crate::world::services::stream::{Carry, Sight, Source, not_found};
+use crate::world::services::stream::{Carry, Pushed, Sight, Source, not_found};
 use leasehold_engine::ids::ShardId;
-use leasehold_engine::input::{Outcome, Reply};
+use leasehold_engine::input::{Cause, Outcome, Reply};
 use leasehold_engine::output::{IteratorFrom, ShardFilter, StreamOp};
 use leasehold_engine::stream_id::StreamId;
-use leasehold_local_aws::kinesis::{ShardIndex, ShardIterator};
+use leasehold_local_aws::kinesis::{ShardIndex, ShardIterator, Subscription};
+use std::sync::Arc;
 
 /// A request to the stream, with the iterator or page token of the command.
 #[derive(Clone, Debug)]
@@ -20,6 +21,10 @@ pub(crate) enum StreamRequest {
     List { stream: StreamNo, filter: ShardFilter, token: Option<String> },
     Iterator { shard: ShardNo, from: IteratorFrom },
     Records { shard: ShardNo, iterator: ShardIterator, limit: u32 },
+    DescribeConsumer { stream: StreamNo, arn: Arc<str>, name: Arc<str> },
+    RegisterConsumer { stream: StreamNo, arn: Arc<str>, name: Arc<str> },
+    Subscribe { shard: ShardNo, consumer: Arc<str>, from: IteratorFrom },
+    Event { shard: ShardNo, subscription: Box<Subscription> },
 }
 
 /// The stream of this identifier; without an identifier, the only stream.
@@ -55,6 +60,25 @@ pub(crate) fn stream_request(
             let shard = shard_no(&shard);
             let request = shard.map(|shard| StreamRequest::Iterator { shard, from });
             (request, Ask::GetIterator, shard)
+        }
+        StreamOp::DescribeConsumer { stream: arn, name } => {
+            (Some(StreamRequest::DescribeConsumer { stream, arn, name }), Ask::Consumer, None)
+        }
+        StreamOp::RegisterConsumer { stream: arn, name } => {
+            (Some(StreamRequest::RegisterConsumer { stream, arn, name }), Ask::Consumer, None)
+        }
+        StreamOp::Subscribe { shard, consumer, from } => {
+            let shard = shard_no(&shard);
+            let request = shard.map(|shard| StreamRequest::Subscribe { shard, consumer, from });
+            (request, Ask::Subscribe, shard)
+        }
+        StreamOp::NextEvent { shard, via } => {
+            let shard = shard_no(&shard);
+            let request = shard.and_then(|shard| {
+                let subscription = Box::new(adapter.subscription(shard, via.n)?.clone());
+                Some(StreamRequest::Event { shard, subscription })
+            });
+            (request, Ask::NextEvent, shard)
         }
         StreamOp::GetRecords { shard, via, limit } => {
             let shard = shard_no(&shard);
@@ -120,18 +144,28 @@ impl StreamRequest {
     /// The shard of a read.
     fn shard(&self) -> Option<ShardNo> {
         match self {
-            StreamRequest::Describe { .. } | StreamRequest::List { .. } => None,
-            StreamRequest::Iterator { shard, .. } | StreamRequest::Records { shard, .. } => Some(*shard),
+            StreamRequest::Describe { .. }
+            | StreamRequest::List { .. }
+            | StreamRequest::DescribeConsumer { .. }
+            | StreamRequest::RegisterConsumer { .. } => None,
+            StreamRequest::Iterator { shard, .. }
+            | StreamRequest::Records { shard, .. }
+            | StreamRequest::Subscribe { shard, .. }
+            | StreamRequest::Event { shard, .. } => Some(*shard),
         }
     }
 
     /// The stream of the request.
     pub(crate) fn stream(&self, streams: Streams) -> StreamNo {
         match self {
-            StreamRequest::Describe { stream } | StreamRequest::List { stream, .. } => *stream,
-            StreamRequest::Iterator { shard, .. } | StreamRequest::Records { shard, .. } => {
-                streams.of(*shard)
-            }
+            StreamRequest::Describe { stream }
+            | StreamRequest::List { stream, .. }
+            | StreamRequest::DescribeConsumer { stream, .. }
+            | StreamRequest::RegisterConsumer { stream, .. } => *stream,
+            StreamRequest::Iterator { shard, .. }
+            | StreamRequest::Records { shard, .. }
+            | StreamRequest::Subscribe { shard, .. }
+            | StreamRequest::Event { shard, .. } => streams.of(*shard),
         }
     }
 
@@ -155,6 +189,17 @@ impl StreamRequest {
             StreamRequest::Iterator { shard, from } => source.iterator(now, *shard, *from),
             StreamRequest::Records { shard, iterator, limit } => {
                 source.fetch(now, *shard, *iterator, *limit, empty, names)
+            }
+            StreamRequest::DescribeConsumer { arn, name, .. } => source.consumers().describe(now, arn, name),
+            StreamRequest::RegisterConsumer { arn, name, .. } => source.consumers().register(now, arn, name),
+            StreamRequest::Subscribe { shard, consumer, from } => {
+                source.consumers().subscribe(now, *shard, consumer, *from)
+            }
+            StreamRequest::Event { shard, subscription } => {
+                match source.consumers().push(now, *shard, &mut subscription.clone(), names) {
+                    Pushed::Over(outcome, carry) => (outcome, carry),
+                    Pushed::Waits(_) => (Outcome::Unknown(Cause::Timeout), Carry::Nothing),
+                }
             }
         }
     }

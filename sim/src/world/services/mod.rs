@@ -93,11 +93,12 @@ impl Services {
         stream_faults.list_lag_ms = stream_faults
             .list_lag_ms
             .min(plan.least(|config| config.scan_interval()).as_millis() as i64 * 3 / 4);
-        let source = match &plan.start {
+        let mut source = match &plan.start {
             Some(start) => Source::given(start, Draws::new(plan.seed), &plan.load, &stream_faults),
             None => Source::new(plan.streams(), plan.shards, &plan.load, &stream_faults),
         }
         .unwrap_or_else(|error: ApiError| panic!("a planned stream was refused: {error}"));
+        source.consumers().fan_out(&plan.faults.fan_out);
         Self {
             table: LeaseTable::new(plan.format, &plan.faults).with_owner_index(plan.fleet.owner_index),
             source,
@@ -145,6 +146,22 @@ impl Services {
         self.source.advance(wall_ms(cx.now()));
         self.observe_stream(cx);
         self.source.heal();
+    }
+
+    /// A stranger takes a place of our consumer.
+    pub(super) fn steal_place(&mut self, cx: &mut Context, pick: u32) {
+        self.observe_stream(cx);
+        if self.source.consumers().steal(cx.now(), cx.plan().config.consumer(), pick) {
+            cx.fault("place-stolen", None, None);
+        }
+    }
+
+    /// An operator deregisters our consumer.
+    pub(super) fn deregister_consumer(&mut self, cx: &mut Context) {
+        self.observe_stream(cx);
+        if self.source.consumers().deregister(cx.now(), cx.plan().config.consumer()) {
+            cx.fault("consumer-gone", None, None);
+        }
     }
 
     /// The format of leases.

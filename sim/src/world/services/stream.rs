@@ -1,5 +1,6 @@
 //! The stream in the workers' view: the in-memory Kinesis, with listings that lag.
 
+mod consumers;
 mod misread;
 mod replica;
 mod spelled;
@@ -14,6 +15,7 @@ use crate::start::Start;
 use crate::streams::{StreamNo, Streams};
 use crate::swarm::{EPOCH_MS, Load, STREAM_AGE_MS};
 use bytes::Bytes;
+pub(crate) use consumers::Pushed;
 use leasehold_engine::input::{Fetched, Outcome, Reply, ShardPage, StreamState};
 use leasehold_engine::output::{IteratorFrom, ShardFilter as Filter};
 use leasehold_engine::position::Position;
@@ -21,8 +23,9 @@ use leasehold_engine::shard::ChildShard;
 use leasehold_engine::table::Item;
 use leasehold_engine::time::Wall;
 use leasehold_local_aws::kinesis::{
-    ApiError, CreateStream, EndOfShard, IteratorStart, Kinesis, KinesisConfig, ListShards, NewRecord, Shard,
-    ShardCountUpdate, ShardFilter, ShardInfo, ShardIterator, Stream, StreamId, StreamStatus,
+    ApiError, ChildShard as Child, CreateStream, EndOfShard, IteratorStart, Kinesis, KinesisConfig,
+    ListShards, NewRecord, ReadRecord, Shard, ShardCountUpdate, ShardFilter, ShardInfo, ShardIterator,
+    Stream, StreamId, StreamStatus, Subscription,
 };
 pub(crate) use replica::{Sight, claimed_end, not_found, of_table};
 use spelled::{child, failure, nothing_yet, shard};
@@ -57,15 +60,23 @@ pub(crate) enum Carry {
     Token(String),
     /// A place to read from.
     Iterator(ShardNo, ShardIterator),
+    Subscription(ShardNo, Box<Subscription>),
     /// Records from the first part to the last, and the place of the next read.
     Batch {
         shard: ShardNo,
         first: u64,
         last: u64,
-        next: Option<ShardIterator>,
+        next: Option<ReadOn>,
         /// This part has the number of a part processed before.
         low: Option<u64>,
     },
+}
+
+/// How a worker goes on reading.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ReadOn {
+    Iterator(ShardIterator),
+    Subscription(Box<Subscription>),
 }
 
 impl Carry {
@@ -338,19 +349,9 @@ impl Source {
     }
 
     pub(crate) fn iterator(&mut self, now: Time, shard: ShardNo, from: IteratorFrom) -> (Outcome, Carry) {
-        let fake = |position: Position| {
-            leasehold_local_aws::kinesis::SequenceNumber::from_words(position.sequence.words())
-        };
-        let start = match from {
-            IteratorFrom::TrimHorizon => IteratorStart::TrimHorizon,
-            IteratorFrom::Latest => IteratorStart::Latest,
-            IteratorFrom::AtTimestamp(wall) => IteratorStart::AtTimestamp(wall.0),
-            IteratorFrom::At(position) => IteratorStart::AtSequence(fake(position)),
-            IteratorFrom::After(position) => IteratorStart::AfterSequence(fake(position)),
-        };
         let (stream, index) = self.streams.place(shard);
         let (name, _) = &self.ids[stream as usize];
-        match self.kinesis.get_shard_iterator(wall_ms(now), name.as_str(), index, start) {
+        match self.kinesis.get_shard_iterator(wall_ms(now), name.as_str(), index, start(from)) {
             Ok(iterator) => (Outcome::Applied(Reply::Iterator), Carry::Iterator(shard, iterator)),
             Err(error) => (failure(error), Carry::Nothing),
         }
@@ -376,17 +377,27 @@ impl Source {
         if empty && !page.records.is_empty() {
             return nothing_yet(shard, ShardIterator { issued_ms: now_ms, ..iterator });
         }
-        let position = |record: Option<&leasehold_local_aws::kinesis::ReadRecord>| {
-            record.map(|record| Position::of(sequence(record.sequence_number)))
-        };
-        let (first, last) = (position(page.records.first()), position(page.records.last()));
-        let unnamed = self.children_unnamed;
-        let end = page.next.is_none().then(|| {
-            let named = page.child_shards.into_iter().filter(|_| !unnamed);
-            named.map(|shard| child(shard, names)).collect()
-        });
+        let next = page.next.map(ReadOn::Iterator);
+        let brought = (&*page.records, page.millis_behind_latest, page.child_shards);
         // An application receives no records of another shard.
         let own = iterator.shard == self.streams.place(shard).1;
+        self.brought((shard, own), brought, next, names)
+    }
+
+    /// What an answer has brought, as the worker's adapter describes it.
+    pub(crate) fn brought(
+        &self, (shard, own): (ShardNo, bool),
+        (records, behind_ms, children): (&[ReadRecord], i64, Vec<Child>), next: Option<ReadOn>,
+        names: &mut Names,
+    ) -> (Outcome, Carry) {
+        let position =
+            |record: Option<&ReadRecord>| record.map(|record| Position::of(sequence(record.sequence_number)));
+        let (first, last) = (position(records.first()), position(records.last()));
+        let unnamed = self.children_unnamed;
+        let end = next.is_none().then(|| {
+            let named = children.into_iter().filter(|_| !unnamed);
+            named.map(|shard| child(shard, names)).collect()
+        });
         let of = |position: Option<Position>| position.filter(|_| own).and_then(record_of);
         let (from, to) = (of(first), of(last));
         let parts = names.parts();
@@ -394,7 +405,7 @@ impl Source {
             shard,
             first: from.map_or(1, |record| parts.first(shard, record)),
             last: to.map_or(0, |record| parts.last(shard, record)),
-            next: page.next,
+            next,
             low: None,
         };
         // The last part of an aggregated record, in an adapter's description.
@@ -403,16 +414,30 @@ impl Source {
             ..position
         });
         let fetched = Fetched {
-            count: page.records.len() as u32,
-            bytes: page.records.iter().map(|record| record.data.len() as u64).sum(),
+            count: records.len() as u32,
+            bytes: records.iter().map(|record| record.data.len() as u64).sum(),
             first,
             last,
-            behind_ms: page.millis_behind_latest.max(0) as u64,
+            behind_ms: behind_ms.max(0) as u64,
             end,
             range_unproven: false,
             unordered: false,
         };
         (Outcome::Applied(Reply::Records(fetched)), carry)
+    }
+}
+
+/// Where the service begins to read.
+fn start(from: IteratorFrom) -> IteratorStart {
+    let fake = |position: Position| {
+        leasehold_local_aws::kinesis::SequenceNumber::from_words(position.sequence.words())
+    };
+    match from {
+        IteratorFrom::TrimHorizon => IteratorStart::TrimHorizon,
+        IteratorFrom::Latest => IteratorStart::Latest,
+        IteratorFrom::AtTimestamp(wall) => IteratorStart::AtTimestamp(wall.0),
+        IteratorFrom::At(position) => IteratorStart::AtSequence(fake(position)),
+        IteratorFrom::After(position) => IteratorStart::AfterSequence(fake(position)),
     }
 }
 
@@ -422,6 +447,7 @@ fn account(faults: &StreamFaults) -> Kinesis {
         if faults.end_with_records { EndOfShard::WithLastRecords } else { EndOfShard::OwnAnswer };
     Kinesis::new(KinesisConfig {
         create_ms: 0,
+
         update_ms: faults.update_ms,
         limits: faults.limits,
         iterator_expiry_ms: faults.iterator_expiry_ms,

@@ -2,7 +2,7 @@
 
 use super::ports::{Answered, Asked, Requests, Stream, Table};
 use super::process::{Clock, Process};
-use super::services::Carry;
+use super::services::{Carry, Held};
 use crate::harness::{
     APPLICATION, Draws, Failing, Host, Life, Plan, Run, STREAM, Served, Service, Stage, Time,
 };
@@ -100,9 +100,9 @@ impl Host for Processes {
                 };
                 Served { answer: (outcome, Carry::Nothing), row }
             }
-            Asked::Stream(op, iterator) => {
-                let answer = stage.scene().source.stream(stage.now(), op, iterator.as_deref());
-                stage.note(&(worker, op, iterator, &answer.0));
+            Asked::Stream(op, held) => {
+                let answer = stage.scene().source.stream(stage.now(), op, held.as_ref());
+                stage.note(&(worker, op, held.as_ref().map(Held::text), &answer.0));
                 Served { answer, row: None }
             }
         }

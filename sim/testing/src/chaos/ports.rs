@@ -1,12 +1,14 @@
 //! The table and the stream of a worker in a world: every request goes to the world for an answer.
 
-use super::services::Carry;
+use super::services::{Carry, Held};
 use crate::harness;
 use leasehold::OpId;
 use leasehold::engine::input::{Outcome, Reply};
 use leasehold::engine::output::{StreamOp, TableOp};
-use leasehold::internals::{Port, Store};
+use leasehold::internals::{Cursor, Port, Store};
 use leasehold::runtime::BoxFuture;
+use leasehold_local_aws::kinesis::Subscription;
+use std::sync::Arc;
 
 /// An answer on its way to a worker.
 pub(crate) type Answered = (Outcome, Carry);
@@ -15,8 +17,8 @@ pub(crate) type Answered = (Outcome, Carry);
 #[derive(Clone, Debug)]
 pub(crate) enum Asked {
     Table(TableOp),
-    /// With the worker's iterator, if the operation needs an iterator.
-    Stream(StreamOp, Option<String>),
+    /// With the worker's iterator or subscription, if the operation needs one.
+    Stream(StreamOp, Option<Held>),
 }
 
 /// The way of requests to the world.
@@ -40,14 +42,20 @@ pub(crate) struct Stream {
 
 impl Port<StreamOp> for Stream {
     fn execute(&self, id: OpId, op: StreamOp) -> BoxFuture<'static, Outcome> {
-        let iterator = match &op {
-            StreamOp::GetRecords { via, .. } => self.store.iterator(*via),
+        let held = match &op {
+            StreamOp::GetRecords { via, .. } | StreamOp::NextEvent { via, .. } => {
+                self.store.cursor(*via).and_then(held)
+            }
             _ => None,
         };
-        let answer = self.outbox.ask(Asked::Stream(op.clone(), iterator));
-        let store = self.store.clone();
+        let answer = self.outbox.ask(Asked::Stream(op.clone(), held));
+        let (store, outbox) = (self.store.clone(), self.outbox.clone());
         Box::pin(async move {
-            let (outcome, carry) = answer.await;
+            let (mut outcome, mut carry) = answer.await;
+            while let Carry::NotYet(subscription) = carry {
+                let held = Some(Held::Subscription(subscription));
+                (outcome, carry) = outbox.ask(Asked::Stream(op.clone(), held)).await;
+            }
             if let Outcome::Applied(Reply::Shards(page)) = &outcome {
                 for shard in &page.shards {
                     store.learn_range(&shard.id, shard.range, id);
@@ -55,12 +63,17 @@ impl Port<StreamOp> for Stream {
             }
             match (op, carry) {
                 (StreamOp::GetIterator { shard, .. }, Carry::Iterator(text)) => {
-                    store.keep_iterator(&shard, id, text);
+                    store.keep_cursor(&shard, id, Cursor::Iterator(text));
                     outcome
                 }
-                (StreamOp::GetRecords { shard, .. }, Carry::Records(answer)) => {
-                    Outcome::Applied(Reply::Records(store.take_in(&shard, id, answer)))
+                (StreamOp::Subscribe { shard, .. }, Carry::Subscription(subscription)) => {
+                    store.keep_cursor(&shard, id, Cursor::Subscription(Arc::new(subscription)));
+                    outcome
                 }
+                (
+                    StreamOp::GetRecords { shard, .. } | StreamOp::NextEvent { shard, .. },
+                    Carry::Records(answer),
+                ) => Outcome::Applied(Reply::Records(store.take_in(&shard, id, answer))),
                 _ => outcome,
             }
         })
@@ -68,5 +81,12 @@ impl Port<StreamOp> for Stream {
 
     fn forget(&self, id: OpId) {
         self.store.forget(id);
+    }
+}
+
+fn held(cursor: Cursor) -> Option<Held> {
+    match cursor {
+        Cursor::Iterator(text) => Some(Held::Iterator(text)),
+        Cursor::Subscription(kept) => kept.downcast_ref::<Subscription>().cloned().map(Held::Subscription),
     }
 }

@@ -2,15 +2,17 @@
 //! belongs to the world.
 
 use crate::harness::{Source, Time, index, wall_ms};
-use leasehold::engine::input::{Cause, Outcome, Refusal, Reply, ShardPage, StreamState, Why};
+use leasehold::engine::input::{Cause, ConsumerState, Outcome, Refusal, Reply, ShardPage, StreamState, Why};
 use leasehold::engine::output::{IteratorFrom, ShardFilter as Filter, StreamOp};
 use leasehold::engine::shard::{ChildShard, Shard};
-use leasehold::internals::Answer;
+use leasehold::internals::{Answer, Cursor};
 use leasehold::{HashKey, HashRange, Position, Record, SequenceNumber, ShardId, Wall};
 use leasehold_local_aws::kinesis::{
-    self, ApiError, IteratorStart, ListShards, ShardFilter, ShardIndex, ShardInfo, ShardIterator,
-    StreamStatus,
+    self, ApiError, ConsumerStatus, ConsumerSummary, IteratorStart, ListShards, Push, ShardFilter,
+    ShardIndex, ShardInfo, ShardIterator, StreamStatus, Subscription,
 };
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The part of a stream's answer that stays at the worker.
 #[derive(Clone, Debug, Default)]
@@ -19,22 +21,54 @@ pub(crate) enum Carry {
     Nothing,
     Iterator(String),
     Records(Answer),
+    Subscription(Subscription),
+    /// No event is due yet.
+    NotYet(Subscription),
+}
+
+/// The worker's part of an operation on the stream: the cursor under the command named by the operation.
+#[derive(Clone, Debug)]
+pub(crate) enum Held {
+    Iterator(String),
+    Subscription(Subscription),
+}
+
+impl Held {
+    /// For the digest of the world. A subscription has no text: its number and place follow from the requests before.
+    pub(crate) fn text(&self) -> &str {
+        match self {
+            Held::Iterator(text) => text,
+            Held::Subscription(_) => "subscription",
+        }
+    }
 }
 
 impl Source {
-    /// Executes an operation on the stream. `iterator` is the worker's iterator under the command named by the
-    /// operation.
-    pub(crate) fn stream(&mut self, now: Time, op: &StreamOp, iterator: Option<&str>) -> (Outcome, Carry) {
+    /// Executes an operation on the stream.
+    pub(crate) fn stream(&mut self, now: Time, op: &StreamOp, held: Option<&Held>) -> (Outcome, Carry) {
         let result = match op {
             StreamOp::Describe => self.describe(now),
             StreamOp::ListShards { filter, .. } => self.list(now, *filter),
             StreamOp::GetIterator { shard, from } => self.iterator(now, shard, *from),
             StreamOp::GetRecords { shard, limit, .. } => {
-                match iterator.and_then(|text| self.read_iterator(text)) {
+                let iterator = held.and_then(|held| match held {
+                    Held::Iterator(text) => self.read_iterator(text),
+                    Held::Subscription(_) => None,
+                });
+                match iterator {
                     Some(iterator) => self.records(now, shard, iterator, *limit),
                     None => return (gone("an iterator that is kept"), Carry::Nothing),
                 }
             }
+            StreamOp::DescribeConsumer { stream, name } => self.describe_consumer(now, stream, name),
+            StreamOp::RegisterConsumer { stream, name } => self.register_consumer(now, stream, name),
+            StreamOp::Subscribe { shard, consumer, from } => self.subscribe(now, shard, consumer, *from),
+            StreamOp::NextEvent { shard, .. } => match held {
+                Some(Held::Subscription(subscription)) => {
+                    Ok(self.next_event(now, shard, subscription.clone()))
+                }
+                _ => return (gone("a subscription that is kept"), Carry::Nothing),
+            },
         };
         result.unwrap_or_else(|error| (failure(error), Carry::Nothing))
     }
@@ -70,16 +104,8 @@ impl Source {
     fn iterator(
         &mut self, now: Time, shard: &ShardId, from: IteratorFrom,
     ) -> Result<(Outcome, Carry), ApiError> {
-        let number = |position: Position| kinesis::SequenceNumber::from_words(position.sequence.words());
-        let start = match from {
-            IteratorFrom::TrimHorizon => IteratorStart::TrimHorizon,
-            IteratorFrom::Latest => IteratorStart::Latest,
-            IteratorFrom::AtTimestamp(wall) => IteratorStart::AtTimestamp(wall.0),
-            IteratorFrom::At(position) => IteratorStart::AtSequence(number(position)),
-            IteratorFrom::After(position) => IteratorStart::AfterSequence(number(position)),
-        };
         let shard = index(shard);
-        let iterator = self.kinesis.get_shard_iterator(wall_ms(now), self.id, shard, start)?;
+        let iterator = self.kinesis.get_shard_iterator(wall_ms(now), self.id, shard, start(from))?;
         Ok((Outcome::Applied(Reply::Iterator), Carry::Iterator(write_iterator(iterator))))
     }
 
@@ -87,20 +113,53 @@ impl Source {
         &mut self, now: Time, shard: &ShardId, iterator: ShardIterator, limit: u32,
     ) -> Result<(Outcome, Carry), ApiError> {
         let page = self.kinesis.get_records(wall_ms(now), &iterator, Some(limit))?;
-        let record = |read: kinesis::ReadRecord| {
-            let position = Position::of(sequence(read.sequence_number));
-            let mut record = Record::new(shard.clone(), position, read.partition_key, read.data);
-            record.arrival = Some(Wall(read.arrival_ms));
-            record
-        };
         let answer = Answer {
-            records: page.records.into_iter().map(record).collect(),
+            records: page.records.into_iter().map(|read| record(shard, read)).collect(),
             behind_ms: u64::try_from(page.millis_behind_latest).unwrap_or(0),
-            next: page.next.map(write_iterator),
+            next: page.next.map(|next| Cursor::Iterator(write_iterator(next))),
             children: page.child_shards.into_iter().map(child).collect(),
         };
         // The worker itself reports the records after it has taken them in.
         Ok((Outcome::Applied(Reply::Done), Carry::Records(answer)))
+    }
+
+    fn describe_consumer(
+        &mut self, now: Time, stream: &str, name: &str,
+    ) -> Result<(Outcome, Carry), ApiError> {
+        let found = self.kinesis.describe_consumer(wall_ms(now), None, Some((stream, name)))?;
+        Ok(consumer(&found))
+    }
+
+    fn register_consumer(
+        &mut self, now: Time, stream: &str, name: &str,
+    ) -> Result<(Outcome, Carry), ApiError> {
+        let made = self.kinesis.register_consumer(wall_ms(now), stream, name, BTreeMap::new())?;
+        Ok(consumer(&made))
+    }
+
+    fn subscribe(
+        &mut self, now: Time, shard: &ShardId, consumer: &str, from: IteratorFrom,
+    ) -> Result<(Outcome, Carry), ApiError> {
+        let shard = index(shard);
+        let subscription = self.kinesis.subscribe_to_shard(wall_ms(now), consumer, shard, start(from))?;
+        Ok((Outcome::Applied(Reply::Subscribed), Carry::Subscription(subscription)))
+    }
+
+    fn next_event(&mut self, now: Time, shard: &ShardId, mut subscription: Subscription) -> (Outcome, Carry) {
+        match self.kinesis.push(wall_ms(now), &mut subscription) {
+            Push::Event(event) => {
+                let answer = Answer {
+                    records: event.records.into_iter().map(|read| record(shard, read)).collect(),
+                    behind_ms: u64::try_from(event.millis_behind_latest).unwrap_or(0),
+                    next: event.continuation.map(|_| Cursor::Subscription(Arc::new(subscription))),
+                    children: event.child_shards.into_iter().map(child).collect(),
+                };
+                (Outcome::Applied(Reply::Done), Carry::Records(answer))
+            }
+            Push::WaitUntil(_) => (Outcome::Applied(Reply::Done), Carry::NotYet(subscription)),
+            Push::Over => (refused(Why::Expired, "the subscription is over".to_owned()), Carry::Nothing),
+            Push::Failed(error) => (failure(error), Carry::Nothing),
+        }
     }
 
     fn read_iterator(&self, text: &str) -> Option<ShardIterator> {
@@ -112,6 +171,30 @@ impl Source {
             issued_ms: parts.next()?.parse().ok()?,
         })
     }
+}
+
+fn start(from: IteratorFrom) -> IteratorStart {
+    let number = |position: Position| kinesis::SequenceNumber::from_words(position.sequence.words());
+    match from {
+        IteratorFrom::TrimHorizon => IteratorStart::TrimHorizon,
+        IteratorFrom::Latest => IteratorStart::Latest,
+        IteratorFrom::AtTimestamp(wall) => IteratorStart::AtTimestamp(wall.0),
+        IteratorFrom::At(position) => IteratorStart::AtSequence(number(position)),
+        IteratorFrom::After(position) => IteratorStart::AfterSequence(number(position)),
+    }
+}
+
+fn consumer(found: &ConsumerSummary) -> (Outcome, Carry) {
+    let state =
+        ConsumerState { arn: found.arn.as_str().into(), active: found.status == ConsumerStatus::Active };
+    (Outcome::Applied(Reply::Consumer(state)), Carry::Nothing)
+}
+
+fn record(shard: &ShardId, read: kinesis::ReadRecord) -> Record {
+    let position = Position::of(sequence(read.sequence_number));
+    let mut record = Record::new(shard.clone(), position, read.partition_key, read.data);
+    record.arrival = Some(Wall(read.arrival_ms));
+    record
 }
 
 fn write_iterator(iterator: ShardIterator) -> String {
@@ -150,11 +233,11 @@ fn child(child: kinesis::ChildShard) -> ChildShard {
 }
 
 fn gone(what: &str) -> Outcome {
-    Outcome::Refused(Refusal {
-        why: Why::Gone,
-        current: None,
-        detail: format!("expected {what}, found nothing"),
-    })
+    refused(Why::Gone, format!("expected {what}, found nothing"))
+}
+
+fn refused(why: Why, detail: String) -> Outcome {
+    Outcome::Refused(Refusal { why, current: None, detail })
 }
 
 fn failure(error: ApiError) -> Outcome {
@@ -167,5 +250,5 @@ fn failure(error: ApiError) -> Outcome {
         }
         _ => Why::Invalid,
     };
-    Outcome::Refused(Refusal { why, current: None, detail: error.message })
+    refused(why, error.message)
 }

@@ -153,7 +153,7 @@ fn two_consumers_do_not_disturb_each_other() {
 
 #[test]
 fn a_consumer_that_is_not_active_has_no_subscriptions() {
-    let mut kinesis = with_settings(KinesisConfig { create_ms: 500, ..KinesisConfig::instant() }, 1);
+    let mut kinesis = with_settings(KinesisConfig { consumer_ms: 500, ..KinesisConfig::instant() }, 1);
     let arn = kinesis.register_consumer(T0 + 500, ARN, "c", BTreeMap::new()).unwrap().arn;
     let early = kinesis.subscribe_to_shard(T0 + 501, &arn, SHARD, IteratorStart::Latest);
     let error = early.unwrap_err();

@@ -1,6 +1,6 @@
 //! Answers of the in-memory Kinesis in the engine's terms.
 
-use super::Carry;
+use super::{Carry, ReadOn};
 use crate::names::{Names, sequence};
 use crate::oracles::ShardNo;
 use leasehold_engine::input::{Cause, Fetched, Outcome, Refusal, Reply, Why};
@@ -60,6 +60,6 @@ pub(super) fn nothing_yet(shard: ShardNo, next: ShardIterator) -> (Outcome, Carr
         range_unproven: false,
         unordered: false,
     };
-    let carry = Carry::Batch { shard, first: 1, last: 0, next: Some(next), low: None };
+    let carry = Carry::Batch { shard, first: 1, last: 0, next: Some(ReadOn::Iterator(next)), low: None };
     (Outcome::Applied(Reply::Records(fetched)), carry)
 }

@@ -34,7 +34,7 @@ use crate::ids::OpId;
 use crate::input::{Outcome, Reply, Why};
 use crate::notice::{ListReason, Notice};
 use crate::position::Position;
-use crate::reader::{Buffer, Doubtful, Event, Start};
+use crate::reader::{Buffer, Doubtful, Event, How, Start};
 use crate::shard::{ChildShard, names_all};
 use crate::time::{Mono, Span};
 use crate::worker::context::{Context, Request};
@@ -235,9 +235,13 @@ impl Reading {
                 lent.cx.request(Request::ListShards(own.stream(), ListReason::RangeUnproven));
             }
         }
+        if let Some(Event::Unsubscribed { how: How::Refused(Why::InUse | Why::Invalid), .. }) = event {
+            doubt_consumer(own, lent.cx);
+        }
         match event {
             Some(Event::ShardMissing) => {
                 lent.cx.request(Request::DoubtStream(own.stream()));
+                doubt_consumer(own, lent.cx);
                 return true;
             }
             Some(Event::Trimmed { at, first }) => {
@@ -259,6 +263,13 @@ impl Reading {
             }
         }
         false
+    }
+}
+
+/// A subscription was refused, and the consumer may be gone.
+fn doubt_consumer(own: &Ownership, cx: &mut Context) {
+    if cx.streams().consumer(own.stream()).is_some() {
+        cx.request(Request::DoubtConsumer(own.stream()));
     }
 }
 
@@ -308,10 +319,17 @@ fn doubt(why: &Doubtful) -> String {
     }
 }
 
+/// The end of a subscription, in words.
+fn unsubscribed(how: How, is_polled: bool) -> String {
+    let meanwhile = if is_polled { "; the shard is read by polling meanwhile" } else { "" };
+    format!("expected a subscription that brings events, found: {how}{meanwhile}")
+}
+
 /// The failure of a read, in words, and the pause of its reader.
 fn trouble(event: &Event, outcome: &Outcome) -> (String, Span) {
     match event {
         Event::Trouble { how, again_in } => (how.to_string(), *again_in),
+        Event::Unsubscribed { how, again_in, is_polled, .. } => (unsubscribed(*how, *is_polled), *again_in),
         Event::Denied { again_in } => {
             let said = describe(outcome);
             let remedy = match outcome {

@@ -16,16 +16,21 @@ pub(super) fn request(
     let now = cx.now();
     // Nothing is fetched from before the moment in the row: the next owner would begin after that moment.
     let saved = lane.begins_earlier().is_none();
+    reader.read_by(cx.feeds(own.stream()));
     let wanted = reader.next(now, &cx.config().reader).filter(|_| saved);
     let Some(want) = wanted else {
         return share.wait_no_more(own, cx);
     };
     let bytes = match want {
-        Want::GetIterator(_) => (0, 0),
+        Want::GetIterator(_) | Want::Subscribe(_) => (0, 0),
         Want::GetRecords { limit, .. } => reader.expects(limit),
+        Want::NextEvent { .. } => (reader.expects_event(), reader.expects_event()),
     };
     let buffered = reader.held_bytes();
-    let ask = Ask::new(own.ix(), want.limit(), bytes, buffered);
+    let ask = match want {
+        Want::NextEvent { .. } => Ask::pushed(own.ix(), bytes.0, buffered),
+        _ => Ask::new(own.ix(), want.limit(), bytes, buffered),
+    };
     let grant = cx.reads_mut().ask(ask);
     share.wait(grant.is_none() && buffered == 0);
     let Some(grant) = grant else {
@@ -36,6 +41,14 @@ pub(super) fn request(
     let op = match want {
         Want::GetIterator(from) => StreamOp::GetIterator { shard, from },
         Want::GetRecords { via, .. } => StreamOp::GetRecords { shard, via, limit },
+        Want::Subscribe(from) => {
+            let Some(consumer) = cx.streams().consumer(own.stream()).cloned() else {
+                cx.broken("a subscription is wanted only with a consumer");
+                return;
+            };
+            StreamOp::Subscribe { shard, consumer, from }
+        }
+        Want::NextEvent { via } => StreamOp::NextEvent { shard, via },
     };
     let op = cx.stream(Waiter::Reader(own.ix()), own.stream(), op);
     cx.reads_mut().begun(op, grant);
@@ -61,6 +74,7 @@ pub(super) fn why_empty(reader: &Reader) -> Stall {
     match reader.failures() {
         0 if reader.is_end_claimed() => Stall::EndClaimed,
         0 if reader.doubts() => Stall::Doubted,
+        0 if reader.awaits_consumer() => Stall::AwaitsConsumer,
         0 => Stall::ReadsEmpty,
         failures => Stall::ReadsFail { failures },
     }
