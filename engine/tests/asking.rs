@@ -392,7 +392,7 @@ fn an_owner_is_asked_although_scans_take_long() {
     let mut rig = fleet(8, 2);
     rig.configure(|config| config.with_scan_page_limit(1));
     until(&mut rig, Span::from_secs(10), |rig| even(rig, 0..2));
-    let before_last = Rig::id(6).to_lease();
+    let before_last = shard_id(6).to_lease();
     let joined = rig.join_trapped(hangs(move |effect: &Effect| {
         matches!(effect, Effect::Table(TableOp::Scan { after, .. }) if after.as_ref() == Some(&before_last))
     }));

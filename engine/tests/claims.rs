@@ -13,7 +13,7 @@ use leasehold_engine::time::{Mono, Span};
 fn theirs(leases: u32) -> Rig {
     let mut rig = Rig::with_format(Format::VmwareGoKcl.codec(), leases, 0);
     for n in 0..leases {
-        rig.insert(LeaseRow::new(Rig::id(n).to_lease(), Checkpoint::TrimHorizon));
+        rig.insert(LeaseRow::new(shard_id(n).to_lease(), Checkpoint::TrimHorizon));
     }
     give_back(&mut rig, |_| true);
     rig

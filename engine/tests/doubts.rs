@@ -97,7 +97,7 @@ fn survives(kind: Format, write: Write, answer: Answer) {
     rig.secs(20);
 
     let lost =
-        |notice: &Notice| matches!(notice, Notice::Lost { lease, .. } if *lease == Rig::id(0).to_lease());
+        |notice: &Notice| matches!(notice, Notice::Lost { lease, .. } if *lease == shard_id(0).to_lease());
     assert_eq!(rig[0].told(lost), 0, "{case}");
     let row = rig.row(0);
     match write {
@@ -234,7 +234,7 @@ fn a_row_that_is_gone_after_its_last_write_was_applied() {
         write.bring_about(&mut rig);
         rig.secs(1);
         assert_eq!(rig[0].hung.len(), 1);
-        rig.rows_mut().remove(&Rig::id(0).to_lease());
+        rig.rows_mut().remove(&shard_id(0).to_lease());
         rig.free(0);
         let last = |notice: &Notice| match notice {
             Notice::Ended { .. } => write == Write::End,

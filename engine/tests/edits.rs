@@ -11,7 +11,7 @@ const WRONG: &str = "checkpoint: expected a sequence number, found the string \"
 
 /// Breaks the row of a shard; a worker then tells the error in the row.
 fn breaks(rig: &mut Rig, shard: u32) -> LeaseKey {
-    let key = Rig::id(shard).to_lease();
+    let key = shard_id(shard).to_lease();
     rig.table.unreadable.insert(key.clone(), WRONG.to_owned());
     key
 }
@@ -82,7 +82,7 @@ fn a_child_says_that_the_row_of_its_parent_cannot_be_read() {
     rig.workers.clear();
     rig.join();
     rig.secs(200);
-    let parent = vec![Rig::id(0)];
+    let parent = vec![shard_id(0)];
     let stalls = rig[0].news(|notice| match notice {
         Notice::Stalled { why, .. } => Some(why),
         _ => None,
@@ -147,7 +147,7 @@ fn one_row_at_no_place_is_told_and_the_rest_is_read() {
             assert!(rig.owner(shard).is_some(), "{spoiled:?}: {shard}");
         }
         for worker in rig.workers.iter().filter(|worker| worker.alive) {
-            let key = Rig::id(0).to_lease();
+            let key = shard_id(0).to_lease();
             let spoiled = |notice: &Notice| matches!(notice, Notice::Spoiled { lease, .. } if *lease == key);
             assert!(worker.notices.iter().any(|(_, notice)| spoiled(notice)));
         }
@@ -165,12 +165,12 @@ fn a_parent_that_only_a_row_names_is_not_waited_for() {
         let mut rig = Rig::new(3, 1);
         rig.secs(60);
         rig[0].die();
-        rig.row_mut(0).parents = vec![Rig::id(parent)];
+        rig.row_mut(0).parents = vec![shard_id(parent)];
         rig.put_all(0..3, 5);
         let next = rig.join();
         rig.secs(200);
         rig.assert_all_processed();
-        let names = |notice: &Notice| matches!(notice, Notice::NotParents { parents, .. } if *parents == [Rig::id(parent)]);
+        let names = |notice: &Notice| matches!(notice, Notice::NotParents { parents, .. } if *parents == [shard_id(parent)]);
         assert_eq!(rig[next].told(names), 1, "{parent}");
     }
 }

@@ -30,7 +30,7 @@ fn a_merged_childs_wait_is_said_once() {
     rig.secs(45);
     assert!(rig.has_row(near) && !rig.has_row(far) && !rig.has_row(child));
     let blocked =
-        |notice: &Notice| matches!(notice, Notice::Blocked { lease, .. } if *lease == Rig::id(1).to_lease());
+        |notice: &Notice| matches!(notice, Notice::Blocked { lease, .. } if *lease == shard_id(1).to_lease());
     assert_eq!(rig[0].told(blocked), 1);
     assert!(!rig.row(1).checkpoint.is_end());
     rig.free(0);
@@ -48,10 +48,10 @@ fn childrens_leases_are_created_with_ranges_and_parents() {
     rig.secs(60);
     for child in [one, other, merged] {
         let created = rig[0].changes().find_map(|(_, change)| match change {
-            Change::Create(row) if row.key == Rig::id(child).to_lease() => Some(row),
+            Change::Create(row) if row.key == shard_id(child).to_lease() => Some(row),
             _ => None,
         });
-        let (row, shard) = (created.unwrap(), &rig.stream.shards[&Rig::id(child)]);
+        let (row, shard) = (created.unwrap(), &rig.stream.shards[&shard_id(child)]);
         assert_eq!(row.range, Some(shard.range));
         let mut parents: Vec<_> = shard.parents().cloned().collect();
         parents.sort();
@@ -72,7 +72,7 @@ fn waits_for_a_parents_lease() -> (Rig, u32, u32) {
 }
 
 fn add_row(rig: &mut Rig, n: u32) {
-    rig.insert(LeaseRow::new(Rig::id(n).to_lease(), Checkpoint::TrimHorizon));
+    rig.insert(LeaseRow::new(shard_id(n).to_lease(), Checkpoint::TrimHorizon));
 }
 
 #[test]

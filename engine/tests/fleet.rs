@@ -11,7 +11,7 @@ use leasehold_engine::time::Wall;
 
 /// Whether a row's checkpoint is the last record of its shard.
 fn is_at_tip(rig: &Rig, n: u32) -> bool {
-    let last = rig.stream.records[&Rig::id(n)].last().expect("a record");
+    let last = rig.stream.records[&shard_id(n)].last().expect("a record");
     rig.row(n).checkpoint.position().is_some_and(|position| position.sequence == (*last).into())
 }
 
@@ -122,7 +122,7 @@ fn a_worker_cut_off_from_its_table_fences_itself_and_resumes() {
     rig.put(0, 5);
     rig.secs(15);
     assert_eq!(rig[0].told(FENCED), 1);
-    let processed = |rig: &Rig| rig[0].reading.processed[&Rig::id(0)].len();
+    let processed = |rig: &Rig| rig[0].reading.processed[&shard_id(0)].len();
     let before = processed(&rig);
     rig.put(0, 5);
     rig.secs(15);
@@ -203,7 +203,7 @@ fn a_table_that_is_deleted_under_way_ends_the_worker() {
 
 #[test]
 fn a_row_gets_the_hash_range_that_it_lacks() {
-    let mut row = LeaseRow::new(Rig::id(0).to_lease(), Checkpoint::TrimHorizon);
+    let mut row = LeaseRow::new(shard_id(0).to_lease(), Checkpoint::TrimHorizon);
     row.owner = Some("w9:9".into());
     let mut rig = Rig::new(1, 0);
     rig.insert(row);
@@ -271,7 +271,7 @@ fn a_scan_begun_before_a_listing_does_not_vouch_for_its_gaps() {
     rig.secs(20);
     rig.call(0, Call::Shutdown);
     rig.secs(5);
-    rig.rows_mut().remove(&Rig::id(lost).to_lease());
+    rig.rows_mut().remove(&shard_id(lost).to_lease());
 
     // The next scan is under way when the first listing is answered, and has passed some keys already.
     let (mut listed, mut scanning) = (false, false);

@@ -18,11 +18,11 @@ fn a_forgotten_parent_is_waited_for_while_a_lease_may_bring_it() {
     let (older, ours, merged) = (4, 19, 21);
     // Of 4, 19 and 20 nothing is left in the stream.
     rig.stream.shards.clear();
-    let parents = [Rig::id(ours), Rig::id(20)];
-    let shard = testkit::shard(Rig::id(merged), parents, HashRange::ALL, 1, None);
+    let parents = [shard_id(ours), shard_id(20)];
+    let shard = testkit::shard(shard_id(merged), parents, HashRange::ALL, 1, None);
     rig.stream.shards.insert(shard.id.clone(), shard);
     for (shard, range) in [older, ours].into_iter().zip(halves()) {
-        rig.add_bare(shard);
+        rig.insert(bare(shard));
         rig.row_mut(shard).range = Some(range);
     }
     rig.row_mut(older).owner = Some("theirs".into());
@@ -53,13 +53,13 @@ fn a_forgotten_parent_is_not_waited_for_by_known_children() {
     let HashRange { start, end } = HashRange::ALL;
     let rest = HashKey(end.0 / 3);
     // Of 18, 19 and 20 nothing is left in the stream: 19 and 20 were merged into 21, and that with 18 into 22.
-    let id = Rig::id;
+    let id = shard_id;
     let closed = testkit::shard(id(21), [id(19), id(20)], HashRange { start: rest, end }, 1, Some(2));
     let open = testkit::shard(id(22), [id(18), id(21)], HashRange { start, end }, 3, None);
     rig.stream.shards.clear();
     [closed, open].into_iter().for_each(|shard| rig.stream.insert(shard));
     // Their rows do not name their hash keys.
-    [18, 19].into_iter().for_each(|n| rig.add_bare(n));
+    [18, 19].into_iter().for_each(|n| rig.insert(bare(n)));
     rig.join();
     rig.secs(600);
     for shard in [18, 19, 21].map(id) {
@@ -80,9 +80,9 @@ fn a_single_list_does_not_show_that_a_parent_is_forgotten() {
     for child in [left, right] {
         rig.put(child, 5);
         // The worker that created the lease stopped before it reached the parent.
-        rig.add_bare(child);
+        rig.insert(bare(child));
     }
-    let lagging = [left, right].map(|child| rig.stream.shards[&Rig::id(child)].clone());
+    let lagging = [left, right].map(|child| rig.stream.shards[&shard_id(child)].clone());
     rig.join_trapped(first(1, LIST, Trick::listed(lagging)));
     rig.secs(400);
     rig.assert_all_processed();
@@ -101,10 +101,10 @@ fn a_list_that_shows_one_of_two_children_is_not_the_last_word() {
         rig.secs(20);
         let (a, b) = rig.split(0);
         let mut lagging: Vec<Shard> = rig.stream.shards.values().cloned().collect();
-        lagging.retain(|shard| shard.id != Rig::id(b) && (!older || shard.id == Rig::id(1)));
+        lagging.retain(|shard| shard.id != shard_id(b) && (!older || shard.id == shard_id(1)));
         if forgotten {
-            let gone = rig.stream.shards.remove(&Rig::id(b)).unwrap();
-            rig.stream.insert(Shard { id: Rig::id(9), parent: Some(gone.id), ..gone });
+            let gone = rig.stream.shards.remove(&shard_id(b)).unwrap();
+            rig.stream.insert(Shard { id: shard_id(9), parent: Some(gone.id), ..gone });
         }
         let mut lists = first(1, LIST, Trick::listed(lagging));
         let mut reads = meets(RECORDS.of(0), Trick::reply(Reply::Records(nothing_but_the_end(Vec::new()))));
@@ -115,11 +115,11 @@ fn a_list_that_shows_one_of_two_children_is_not_the_last_word() {
         // What several lists lack is forgotten.
         rig.secs(100);
         let children = rig[0].news(|notice| match notice {
-            Notice::Ended { lease, children } if *lease == Rig::id(0).to_lease() => Some(children.clone()),
+            Notice::Ended { lease, children } if *lease == shard_id(0).to_lease() => Some(children.clone()),
             _ => None,
         });
         let expected = if forgotten { vec![a] } else { vec![a, b] };
-        let ids: Vec<ShardId> = expected.into_iter().map(Rig::id).collect();
+        let ids: Vec<ShardId> = expected.into_iter().map(shard_id).collect();
         assert_eq!(children[0], ids);
     }
 }
@@ -135,7 +135,7 @@ fn a_single_list_does_not_show_a_finished_shard_forgotten() {
     rig.secs(60);
     assert!(rig.row(0).checkpoint.is_end());
     let mut lagging: Vec<Shard> = rig.stream.shards.values().cloned().collect();
-    lagging.retain(|shard| shard.id != Rig::id(0));
+    lagging.retain(|shard| shard.id != shard_id(0));
     rig[0].trap(first(1, LIST, Trick::listed(lagging)));
     for _ in 0..3_000 {
         rig.secs(1);
@@ -149,9 +149,9 @@ fn a_single_list_does_not_show_a_finished_shard_forgotten() {
 #[test]
 fn forgotten_leases_do_not_wait_for_each_other_for_ever() {
     let mut rig = Rig::new(1, 0);
-    let open = rig.stream.shards.remove(&Rig::id(0)).unwrap();
-    rig.stream.insert(Shard { id: Rig::id(30), ..open });
-    [10, 20, 30].into_iter().for_each(|n| rig.add_bare(n));
+    let open = rig.stream.shards.remove(&shard_id(0)).unwrap();
+    rig.stream.insert(Shard { id: shard_id(30), ..open });
+    [10, 20, 30].into_iter().for_each(|n| rig.insert(bare(n)));
     let [low, high] = halves();
     // The stream has forgotten all shards but the open shard; the reads of the forgotten shards still bring their ends,
     // and the shard of their merge.
@@ -159,7 +159,7 @@ fn forgotten_leases_do_not_wait_for_each_other_for_ever() {
         let merges = [(10, 11, 25, low), (20, 21, 26, high)];
         let of = |n| either(ITERATOR.of(n), RECORDS.of(n)).is(effect);
         let (own, other, child, range) = merges.into_iter().find(|(own, ..)| of(*own))?;
-        let child = ChildShard { id: Rig::id(child), parents: vec![Rig::id(own), Rig::id(other)], range };
+        let child = ChildShard { id: shard_id(child), parents: vec![shard_id(own), shard_id(other)], range };
         Some(Trick::reply(match ITERATOR.is(effect) {
             true => Reply::Iterator,
             false => Reply::Records(nothing_but_the_end(vec![child])),
@@ -183,10 +183,10 @@ fn nothing_but_the_end(children: Vec<ChildShard>) -> Fetched {
 fn no_records_are_lost_to_a_replica_that_is_behind() {
     type Shows = fn(&Shard, u32) -> bool;
     let cases: [(&str, Shows); 4] = [
-        ("before the split", |shard, _| shard.id == Rig::id(0)),
-        ("the sibling alone", |shard, child| shard.id != Rig::id(child)),
+        ("before the split", |shard, _| shard.id == shard_id(0)),
+        ("the sibling alone", |shard, child| shard.id != shard_id(child)),
         ("only what is open, without the child", |shard, child| {
-            shard.is_open() && shard.id != Rig::id(child)
+            shard.is_open() && shard.id != shard_id(child)
         }),
         ("nothing", |_, _| false),
     ];
@@ -194,7 +194,7 @@ fn no_records_are_lost_to_a_replica_that_is_behind() {
         let mut rig = Rig::new(1, 1);
         rig.put(0, 10);
         rig.secs(20);
-        let open = rig.stream.shards[&Rig::id(0)].clone();
+        let open = rig.stream.shards[&shard_id(0)].clone();
         let (child, _) = rig.split(0);
         rig.put(child, 20);
         let seen = rig.stream.shards.values().filter(|shard| is_shown(shard, child)).cloned();

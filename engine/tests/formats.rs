@@ -176,7 +176,7 @@ fn the_rows_of_forgotten_shards_go_and_no_others() {
         if format.policies().finished != Finished::WhenRead {
             rig.secs(1_500);
             assert!(rig.has_row(0), "{}: its shard is still listed", format.key_name());
-            rig.stream.shards.remove(&Rig::id(0));
+            rig.stream.shards.remove(&shard_id(0));
         }
         rig.secs(1_500);
         let stays = format.policies().finished == Finished::Never;
@@ -229,7 +229,7 @@ fn a_claim_that_nobody_answers_is_not_looked_at_for_ever() {
             row.counter += 1;
         }
     };
-    [0, 1].into_iter().for_each(|n| rig.add_bare(n));
+    [0, 1].into_iter().for_each(|n| rig.insert(bare(n)));
     theirs(&mut rig);
     rig.join();
     for _ in 0..300 {

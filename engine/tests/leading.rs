@@ -1,6 +1,6 @@
 //! What the first of the members does for all, in scenes: where leases are assigned by rank.
 
-use crate::rig::side::{beside, fleet, share, stamp};
+use crate::rig::side::{beside, fleet, fleet_with_tables, share, stamp};
 use crate::rig::*;
 use leasehold_engine::ids::WorkerId;
 use leasehold_engine::members::*;
@@ -33,7 +33,7 @@ fn an_old_list_of_shards_is_not_shared_out() {
     rig.put(0, 5);
     rig.until_hung(0, Span::from_secs(1), SHARE);
     let seen = rig.side.shared().map(|shared| shared.at);
-    let newer = Shared { shards: [a, b].map(Rig::id).to_vec(), at: stamp(&rig) + 1 };
+    let newer = Shared { shards: [a, b].map(shard_id).to_vec(), at: stamp(&rig) + 1 };
     rig.side.write(MembersChange::Share { shared: newer.clone(), seen });
     rig.release(0);
     assert_eq!(rig.side.shared(), Some(newer));
@@ -42,23 +42,21 @@ fn an_old_list_of_shards_is_not_shared_out() {
 /// Programs that read the time in a row take no action before this time.
 #[test]
 fn a_list_of_shards_from_the_future_is_corrected() {
-    let mut rig = fleet(2, 0);
-    rig.side_tables();
+    let mut rig = fleet_with_tables(2, 0);
     let hour = 3_600_000_000_000;
-    let shared = Shared { shards: [0, 1].map(Rig::id).to_vec(), at: stamp(&rig) + hour };
+    let shared = Shared { shards: [0, 1].map(shard_id).to_vec(), at: stamp(&rig) + hour };
     rig.side.write(MembersChange::Share { shared, seen: None });
     rig.join();
     rig.secs(60);
     let shared = rig.side.shared().unwrap();
-    assert_eq!(shared.shards, [0, 1].map(Rig::id));
+    assert_eq!(shared.shards, [0, 1].map(shard_id));
     assert!(shared.at < stamp(&rig), "{shared:?}");
 }
 
 /// A shard missing from two listings is gone, and a new shard is shared out at once.
 #[test]
 fn only_what_is_still_lacking_is_shared_out_no_more() {
-    let mut rig = fleet(2, 0);
-    rig.side_tables();
+    let mut rig = fleet_with_tables(2, 0);
     share(&mut rig, 1..3);
     rig.join();
     let mut seen = vec![rig.side.shards()];
@@ -70,14 +68,13 @@ fn only_what_is_still_lacking_is_shared_out_no_more() {
         }
     }
     let expected: [&[u32]; 3] = [&[1, 2], &[0, 1, 2], &[0, 1]];
-    let expected = expected.map(|shards| shards.iter().copied().map(Rig::id).collect::<Vec<_>>());
+    let expected = expected.map(|shards| shards.iter().copied().map(shard_id).collect::<Vec<_>>());
     assert_eq!(seen, expected);
 }
 
 #[test]
 fn only_rows_of_the_long_dead_are_removed() {
-    let mut rig = fleet(1, 0);
-    rig.side_tables();
+    let mut rig = fleet_with_tables(1, 0);
     rig.now = Mono(0) + Span::from_secs(10 * 86_400);
     let day = 86_400_000_000_000;
     let now = stamp(&rig);
@@ -111,7 +108,7 @@ fn nobody_shares_out_while_another_leads() {
     assert_eq!(rig[0].sent(SHARE), 0);
     assert_eq!(rig.side.leads(), Some("0-client".into()));
     rig.secs(60);
-    assert_eq!(rig.side.shards(), [1, 2].map(Rig::id));
+    assert_eq!(rig.side.shards(), [1, 2].map(shard_id));
 }
 
 /// A leader's write of its lead may fail. After the time that members wait for a silent leader, the leader does not
@@ -141,8 +138,7 @@ fn the_first_list_is_shared_out_by_the_first_member() {
 /// A list of shards that arrives meanwhile stops no running work.
 #[test]
 fn the_dead_are_removed_one_after_the_other() {
-    let mut rig = fleet(1, 0);
-    rig.side_tables();
+    let mut rig = fleet_with_tables(1, 0);
     rig.now = Mono(0) + Span::from_secs(10 * 86_400);
     let week = stamp(&rig) - 7 * 86_400_000_000_000;
     for n in 0..5 {

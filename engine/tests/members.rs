@@ -1,6 +1,6 @@
 //! Scenes of a fleet whose leases are assigned by rank; alone, and beside members of another program.
 
-use crate::rig::side::{beside, fleet, share, stamp};
+use crate::rig::side::{beside, fleet, fleet_with_tables, share, stamp};
 use crate::rig::*;
 use leasehold_engine::ids::ShardId;
 use leasehold_engine::input::*;
@@ -18,7 +18,7 @@ fn three_members_have_the_shards_that_are_theirs_by_rank() {
     let expected: Vec<_> = (0..7).map(|shard| Some(shard % 3)).collect();
     assert_eq!(rig.owners(7), expected);
     rig.assert_all_processed();
-    let shards: Vec<ShardId> = (0..7).map(Rig::id).collect();
+    let shards: Vec<ShardId> = (0..7).map(shard_id).collect();
     assert_eq!(rig.side.shards(), shards);
     assert_eq!(rig.side.members().len(), 3);
 }
@@ -92,15 +92,14 @@ fn a_split_is_read_through_in_order_and_shared_out_anew() {
     for ended in [0, 1, b] {
         assert_eq!(rig.row(ended).checkpoint, Checkpoint::ShardEnd);
     }
-    assert_eq!(rig.side.shards(), [a, merged].map(Rig::id));
+    assert_eq!(rig.side.shards(), [a, merged].map(shard_id));
     assert_eq!([a, merged].map(|shard| rig.owner(shard)), [Some(0), Some(1)]);
 }
 
 /// The other program's client counts as a member, and its turns are left alone.
 #[test]
 fn the_turns_of_other_programs_are_left_alone() {
-    let mut rig = fleet(4, 0);
-    rig.side_tables();
+    let mut rig = fleet_with_tables(4, 0);
     let now = stamp(&rig);
     rig.side.register("0-client", now);
     share(&mut rig, 0..4);
@@ -122,10 +121,9 @@ fn the_turns_of_other_programs_are_left_alone() {
 /// turn the shard is.
 #[test]
 fn a_silent_owner_that_lives_has_time_to_give_up() {
-    let mut rig = fleet(2, 0);
-    rig.side_tables();
+    let mut rig = fleet_with_tables(2, 0);
     for shard in 0..2 {
-        rig.add_bare(shard);
+        rig.insert(bare(shard));
         rig.name([shard], "0-client");
         rig.row_mut(shard).counter = stamp(&rig);
     }
@@ -143,7 +141,7 @@ fn a_silent_owner_that_lives_has_time_to_give_up() {
     let [(at, key, TakeReason::Expired { .. })] = &takes[..] else {
         panic!("{takes:?}");
     };
-    assert_eq!(**key, Rig::id(1).to_lease(), "the other is not our turn");
+    assert_eq!(**key, shard_id(1).to_lease(), "the other is not our turn");
     assert!(at.since(joined) >= rig.config.lease_duration(), "observed, not told by its time");
 }
 
@@ -164,7 +162,7 @@ fn a_take_that_was_late_undoes_nothing() {
     assert_eq!(rig.row(0).checkpoint, Checkpoint::At(Position::of(sequence)));
     rig.secs(60);
     assert_eq!(rig.owner(0), Some(0));
-    let first = rig[0].reading.processed[&Rig::id(0)][0];
+    let first = rig[0].reading.processed[&shard_id(0)][0];
     assert_eq!(first, 8, "read on from where the other was");
 }
 
@@ -259,12 +257,12 @@ fn a_child_that_a_lagging_list_lacks_waits_for_its_parent() {
     let (a, b) = rig.split(0);
     for child in [a, b] {
         rig.put(child, 5);
-        rig.add_bare(child);
+        rig.insert(bare(child));
     }
     // As far behind as a list may be.
     rig[0].trap(first(1, LIST, Trick::listed(before)));
     beside(&mut rig, "0-client", 4);
     for child in [a, b] {
-        assert_eq!(rig[0].reading.processed.get(&Rig::id(child)), None, "its parent is unfinished");
+        assert_eq!(rig[0].reading.processed.get(&shard_id(child)), None, "its parent is unfinished");
     }
 }

@@ -24,7 +24,7 @@ fn opened(rig: &Rig, shard: u32) -> Mono {
 
 /// Another library writes its row.
 fn writes(rig: &mut Rig, shard: u32, checkpoint: Checkpoint, owner: Option<&str>) {
-    let key = Rig::id(shard).to_lease();
+    let key = shard_id(shard).to_lease();
     let rows = rig.rows_mut();
     let row = rows.entry(key.clone()).or_insert_with(|| LeaseRow::new(key, checkpoint));
     row.counter += 1;

@@ -83,7 +83,7 @@ fn a_table_of_another_stream_is_not_gone_on_with() {
     let mut rig = Rig::of(2, 0, |config| config.with_initial_position(NOON));
     let mut row = LeaseRow { checkpoint: at(7), ..rig.new_row(0) };
     // The hash keys of this stream's other shard.
-    row.range = Some(rig.stream.shards[&Rig::id(1)].range);
+    row.range = Some(rig.stream.shards[&shard_id(1)].range);
     rig.insert(row);
     rig.join();
     rig.secs(120);

@@ -76,7 +76,7 @@ fn a_hole_is_not_looked_into_after_every_hurried_scan() {
     let mut rig = Rig::new(2, 1);
     rig.secs(60);
     rig[0].die();
-    rig.rows_mut().remove(&Rig::id(1).to_lease());
+    rig.rows_mut().remove(&shard_id(1).to_lease());
     let worker = rig.join_trapped(meets(CREATE.of(1), Trick::THROTTLED));
     rig.secs(100);
     let before = (rig[worker].sent(SCAN), rig[worker].sent(LIST));
@@ -98,8 +98,8 @@ fn finished_leases_are_removed_until_the_next_scan_ends() {
     let last = LeaseRow { checkpoint: Checkpoint::Latest, ..rig.new_row(0) };
     rig.insert(last);
     for n in 1..=30 {
-        let ended = LeaseRow::new(Rig::id(n).to_lease(), Checkpoint::ShardEnd);
-        rig.insert(LeaseRow { children: vec![Rig::id(0)], ..ended });
+        let ended = LeaseRow::new(shard_id(n).to_lease(), Checkpoint::ShardEnd);
+        rig.insert(LeaseRow { children: vec![shard_id(0)], ..ended });
     }
     rig.configure(|config| {
         config.with_cleanup_delay(Span::from_secs(64)).with_max_creates(1).with_scan_page_limit(1)
@@ -147,11 +147,11 @@ fn an_hour_of_a_fleet_costs_what_the_guide_says() {
 /// Writes of the first lease are refused for `secs` seconds, though its row meets their conditions. Gives the number of
 /// writes and reads of this lease sent by each worker in this time.
 fn refuse(rig: &mut Rig, secs: u64, shows: bool) -> Vec<usize> {
-    let id = Rig::id(0);
+    let id = shard_id(0);
     let current = rig.table.read(&id.to_lease()).filter(|_| shows).map(Box::new);
     let detail = "The conditional request failed".to_owned();
     let refusal = Outcome::Refused(Refusal { why: Why::ConditionFailed, current, detail });
-    let of_lease = |effect: &Effect| effect.described().1 == Some(Rig::id(0).as_str());
+    let of_lease = |effect: &Effect| effect.described().1 == Some(shard_id(0).as_str());
     for worker in 0..rig.workers.len() {
         let writes = move |effect: &Effect| is_write(effect) && of_lease(effect);
         rig[worker].trap(meets(writes, Trick::Instead(refusal.clone())));

@@ -31,7 +31,7 @@ fn reads_under_way_are_bounded_and_each_shard_has_its_turn() {
         rig.release(0);
     }
     turns[..5].sort_unstable();
-    let all: Vec<String> = (0..5).map(|n| Rig::id(n).to_string()).collect();
+    let all: Vec<String> = (0..5).map(|n| shard_id(n).to_string()).collect();
     assert_eq!(turns[..5], all, "an iterator for each, before any has a second read");
     rig.free(0);
     rig.secs(60);
@@ -62,7 +62,7 @@ fn unprocessed_records_keep_no_other_shard_from_its_records() {
     rig.put_all(0..4, 20_000);
     rig.secs(60);
     let processed = |rig: &Rig, n: u32| {
-        let read = rig[0].reading.processed.get(&Rig::id(n));
+        let read = rig[0].reading.processed.get(&shard_id(n));
         read.map_or(0, Vec::len)
     };
     assert_eq!([1, 2, 3].map(|n| processed(&rig, n)), [20_000; 3]);

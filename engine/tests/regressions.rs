@@ -65,8 +65,8 @@ fn a_slow_scan_makes_nobody_look_dead() {
 fn a_hand_over_to_us_is_not_taken_for_our_own_take() {
     let mut rig = Rig::new(1, 0);
     rig.put(0, 10);
-    let last = *rig.stream.records[&Rig::id(0)].last().unwrap();
-    rig.add_bare(0);
+    let last = *rig.stream.records[&shard_id(0)].last().unwrap();
+    rig.insert(bare(0));
     rig.name([0], "theirs");
     let worker = rig.join_trapped(hangs(TAKE));
     let me = rig[worker].me();
@@ -94,7 +94,7 @@ fn rows_seen_long_ago_do_not_show_what_is_missing() {
     let (low, high) = (HashKey(end.0 / 2), HashKey(end.0 / 2 + 1));
     let shard = |n, parent: Option<u32>, closed: bool, range| {
         let last = closed.then_some(u64::from(n + 2));
-        testkit::shard(Rig::id(n), parent.map(Rig::id), range, u64::from(n + 1), last)
+        testkit::shard(shard_id(n), parent.map(shard_id), range, u64::from(n + 1), last)
     };
     let lower = HashRange { start, end: low };
     let upper = HashRange { start: high, end };
@@ -102,9 +102,9 @@ fn rows_seen_long_ago_do_not_show_what_is_missing() {
     [shard(1, None, false, lower), shard(9, None, false, upper)]
         .into_iter()
         .for_each(|shard| rig.stream.insert(shard));
-    rig.stream.records.insert(Rig::id(2), Vec::new());
+    rig.stream.records.insert(shard_id(2), Vec::new());
     // The lease of 1 was lost.
-    [9, 10].into_iter().for_each(|n| rig.add_bare(n));
+    [9, 10].into_iter().for_each(|n| rig.insert(bare(n)));
     rig.row_mut(10).checkpoint = Checkpoint::ShardEnd;
     rig.join();
     let planned = |notice: &Notice| matches!(notice, Notice::Planned { create: 1, .. });
@@ -119,9 +119,9 @@ fn rows_seen_long_ago_do_not_show_what_is_missing() {
     rig.secs(100);
     assert!(!rig[0].hung.is_empty());
     // Meanwhile another worker read shard 1 to the end, and the child lives.
-    rig.stream.shards.insert(Rig::id(1), shard(1, None, true, lower));
-    rig.stream.shards.insert(Rig::id(2), shard(2, Some(1), false, lower));
-    rig.add_bare(2);
+    rig.stream.shards.insert(shard_id(1), shard(1, None, true, lower));
+    rig.stream.shards.insert(shard_id(2), shard(2, Some(1), false, lower));
+    rig.insert(bare(2));
     rig.name([2], "theirs");
     rig.free(0);
     for _ in 0..100 {
@@ -141,7 +141,7 @@ fn a_listing_that_is_slowed_down_for_ever_comes_to_its_end() {
     let shard = move |n: u128| {
         let end = HashKey(if n + 1 == pages { u128::MAX } else { (n + 1) * step - 1 });
         let range = HashRange { start: HashKey(n * step), end };
-        testkit::shard(Rig::id(n as u32), None::<&str>, range, 1, None)
+        testkit::shard(shard_id(n as u32), None::<&str>, range, 1, None)
     };
     rig.stream.shards.clear();
     (0..pages).for_each(|n| rig.stream.insert(shard(n)));
@@ -256,7 +256,7 @@ fn a_stream_that_takes_long_to_list_is_not_listed_all_the_time() {
 fn a_listing_with_a_late_last_page_tells_of_its_first() {
     let mut rig = Rig::new(1, 1);
     rig.secs(20);
-    let open = rig.stream.shards[&Rig::id(0)].clone();
+    let open = rig.stream.shards[&shard_id(0)].clone();
     let (child, _) = rig.split(0);
     rig.secs(30);
     assert!(rig.row(0).checkpoint.is_end());

@@ -23,7 +23,7 @@ fn a_split_and_a_merge_are_read_through_in_order() {
     for ended in [0, 1, b] {
         assert_eq!(rig.row(ended).checkpoint, Checkpoint::ShardEnd);
     }
-    assert_eq!(rig.row(merged).parents, vec![Rig::id(1), Rig::id(b)]);
+    assert_eq!(rig.row(merged).parents, vec![shard_id(1), shard_id(b)]);
     // Finished leases whose children have begun are removed, the oldest generation first.
     rig.put_all([a, merged], 1);
     rig.secs(2400);
@@ -42,7 +42,7 @@ fn a_lost_child_lease_is_found_by_the_audit_and_created() {
     rig.put_all([a, b], 5);
     rig.secs(20);
     rig[0].die();
-    rig.rows_mut().remove(&Rig::id(a).to_lease());
+    rig.rows_mut().remove(&shard_id(a).to_lease());
     rig.join();
     rig.secs(200);
     assert!(rig.has_row(a));

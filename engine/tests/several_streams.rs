@@ -10,7 +10,7 @@ use leasehold_engine::output::{Effect, EndReason, StreamOp};
 use leasehold_engine::position::{Checkpoint, Position};
 use leasehold_engine::row::LeaseRow;
 use leasehold_engine::stream_id::StreamId;
-use leasehold_engine::testkit::{Stream, shard_id};
+use leasehold_engine::testkit::Stream;
 use leasehold_engine::time::{Span, Wall};
 
 fn id(name: &str) -> StreamId {
@@ -43,7 +43,7 @@ fn stream<'a>(rig: &'a mut Rig, name: &str) -> &'a mut Stream {
 }
 
 fn put(rig: &mut Rig, name: &str, shard: u32, count: u64) {
-    let now = rig.wall();
+    let now = wall(rig.now);
     let stream = stream(rig, name);
     stream.now = now;
     stream.put(shard, count).expect("a shard");

@@ -85,7 +85,7 @@ fn a_child_says_which_parent_it_waits_for() {
     rig.insert(rig.new_row(left));
     rig.secs(150);
     let found = stalls(&rig);
-    assert!(found.iter().any(|(_, why)| *why == Stall::Parents(vec![Rig::id(0)])), "{found:?}");
+    assert!(found.iter().any(|(_, why)| *why == Stall::Parents(vec![shard_id(0)])), "{found:?}");
 }
 
 /// A fleet of one worker; the worker finds a table with this row.
@@ -107,7 +107,7 @@ fn refusal(rig: &Rig) -> Option<String> {
 
 #[test]
 fn a_table_of_another_stream_is_refused_and_left_alone() {
-    let key = Rig::id(1).to_lease();
+    let key = shard_id(1).to_lease();
     let others = [
         LeaseRow {
             range: Some(HashRange { start: HashKey(5), end: HashKey(9) }),
@@ -127,14 +127,14 @@ fn a_table_of_another_stream_is_refused_and_left_alone() {
 /// A person ends a row of an open shard in a table that no worker has read from.
 #[test]
 fn an_end_of_an_open_shard_stops_no_worker_of_a_new_table() {
-    let ended = LeaseRow::new(Rig::id(1).to_lease(), Checkpoint::ShardEnd);
+    let ended = LeaseRow::new(shard_id(1).to_lease(), Checkpoint::ShardEnd);
     let mut rig = begins_with(ended.clone());
     rig.put(0, 10);
     rig.secs(120);
     assert_eq!(refusal(&rig), None);
     let named = |notice: &Notice| matches!(notice, Notice::Spoiled { lease, .. } if *lease == ended.key);
     assert!(rig[0].told(named) > 0, "the row is named");
-    let read = rig[0].reading.processed.get(&Rig::id(0)).map(Vec::len);
+    let read = rig[0].reading.processed.get(&shard_id(0)).map(Vec::len);
     assert_eq!(read, Some(10), "the other shard is read");
 }
 
@@ -145,7 +145,7 @@ fn a_listing_behind_an_end_is_not_taken_for_another_stream() {
     rig.split(0);
     rig.secs(100);
     // A second worker's first listing is older than the end it finds in the table.
-    let mut stale = rig.stream.shards[&Rig::id(0)].clone();
+    let mut stale = rig.stream.shards[&shard_id(0)].clone();
     stale.ending = None;
     rig.join();
     rig[1].trap(first(1, LIST, Trick::listed([stale])));

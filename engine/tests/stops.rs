@@ -75,7 +75,7 @@ fn released_leases_and_left_ones_are_counted_apart() {
     rig.call(0, Call::Shutdown);
     let summary = stopped(&mut rig);
     assert_eq!((summary.released, summary.left), (2, 1));
-    assert_eq!(summary.named, [(Rig::id(1).to_lease(), Left::Unanswered)]);
+    assert_eq!(summary.named, [(shard_id(1).to_lease(), Left::Unanswered)]);
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn a_handler_failing_in_a_stop_is_not_said_to_be_called_again() {
     let expected = format!(
         "handler failed for {} (attempt 1): the handler returned an error; not retrying: the lease is given up, and its next \
          owner gets the records",
-        Rig::id(0)
+        shard_id(0)
     );
     assert_eq!(failed, [expected]);
     assert!(stopped(&mut rig).is_clean());
@@ -185,5 +185,5 @@ fn an_end_that_is_known_late_names_the_children_all_the_same() {
         Notice::Ended { children, .. } => Some(children.clone()),
         _ => None,
     });
-    assert_eq!(ended, [[3, 4].map(Rig::id)]);
+    assert_eq!(ended, [[3, 4].map(shard_id)]);
 }

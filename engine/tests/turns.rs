@@ -1,6 +1,6 @@
 //! The turns of leases, in scenes: leases taken at once, leases taken after a while, and shards asked for.
 
-use crate::rig::side::{beside, fleet, share, stamp};
+use crate::rig::side::{beside, fleet_with_tables, share, stamp};
 use crate::rig::*;
 use leasehold_engine::members::*;
 use leasehold_engine::notice::Notice;
@@ -9,9 +9,8 @@ use leasehold_engine::time::Mono;
 /// A fleet of one worker of ours and a client of another program. The client has the first name, and takes no lease.
 /// `shared`: the shards that the client shared out. Every shard has a lease without an owner.
 fn second_of_two(shards: u32, shared: std::ops::Range<u32>) -> Rig {
-    let mut rig = fleet(shards, 0);
-    rig.side_tables();
-    (0..shards).for_each(|shard| rig.add_bare(shard));
+    let mut rig = fleet_with_tables(shards, 0);
+    (0..shards).for_each(|shard| rig.insert(bare(shard)));
     let now = stamp(&rig);
     rig.side.register("0-client", now);
     share(&mut rig, shared);
@@ -22,8 +21,7 @@ fn second_of_two(shards: u32, shared: std::ops::Range<u32>) -> Rig {
 /// When each lease was taken first.
 fn first_takes(rig: &Rig, shards: u32) -> Vec<Option<Mono>> {
     let took = |n: u32| {
-        let of_shard =
-            |notice: &Notice| matches!(notice, Notice::Took { lease, .. } if *lease == Rig::id(n).to_lease());
+        let of_shard = |notice: &Notice| matches!(notice, Notice::Took { lease, .. } if *lease == shard_id(n).to_lease());
         rig[0].told_at(of_shard).first().copied()
     };
     (0..shards).map(took).collect()
@@ -85,7 +83,7 @@ fn a_shard_of_ours_without_a_lease_is_asked_for() {
     beside(&mut rig, "0-client", 40);
     let (a, b) = rig.split(0);
     let seen = rig.side.shared().map(|shared| shared.at);
-    let shared = Shared { shards: [1, a, b].map(Rig::id).to_vec(), at: stamp(&rig) };
+    let shared = Shared { shards: [1, a, b].map(shard_id).to_vec(), at: stamp(&rig) };
     rig.side.write(MembersChange::Share { shared, seen });
     let since = rig.now;
     let checks = rig.config.members().check_interval().times(2) + rig.config.scan_interval();

@@ -27,7 +27,7 @@ impl Wanted<Effect> for Act {
 impl Act {
     /// Those of the shard with this number.
     pub fn of(self, n: u32) -> impl Fn(&Effect) -> bool + Clone {
-        let id = super::Rig::id(n);
+        let id = super::shard_id(n);
         move |effect| effect.described() == (self.0, Some(id.as_str()))
     }
 }

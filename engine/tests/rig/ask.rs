@@ -1,7 +1,7 @@
 //! Questions about the workers and the rows of a rig, and changes of them.
 
 use super::acts::Wanted;
-use super::{OPEN, Rig, Trick, Worker};
+use super::{OPEN, Rig, Trick, Worker, shard_id};
 use leasehold_engine::ids::{LeaseKey, WorkerId};
 use leasehold_engine::notice::Notice;
 use leasehold_engine::output::{ConsumerOp, Effect, EndReason, TableOp};
@@ -132,16 +132,16 @@ impl Rig {
     }
 
     pub fn row(&self, n: u32) -> &LeaseRow {
-        &self.rows()[&Self::id(n).to_lease()]
+        &self.rows()[&shard_id(n).to_lease()]
     }
 
     pub fn has_row(&self, n: u32) -> bool {
-        self.rows().contains_key(&Self::id(n).to_lease())
+        self.rows().contains_key(&shard_id(n).to_lease())
     }
 
     /// The row of the shard with this number, to be changed.
     pub fn row_mut(&mut self, n: u32) -> &mut LeaseRow {
-        self.rows_mut().get_mut(&Self::id(n).to_lease()).expect("a row")
+        self.rows_mut().get_mut(&shard_id(n).to_lease()).expect("a row")
     }
 
     /// Another program makes itself, or somebody, the owner of a row.
@@ -164,14 +164,9 @@ impl Rig {
         self.rows_mut().insert(row.key.clone(), row);
     }
 
-    /// Adds a row of another program: the row lacks hash keys and parents, and the shard is read from the oldest record on.
-    pub fn add_bare(&mut self, n: u32) {
-        self.insert(LeaseRow::new(Self::id(n).to_lease(), Checkpoint::TrimHorizon));
-    }
-
     /// A row as a worker creates it for a listed shard. The shard is read from its beginning.
     pub fn new_row(&self, n: u32) -> LeaseRow {
-        let shard = &self.stream.shards[&Self::id(n)];
+        let shard = &self.stream.shards[&shard_id(n)];
         let mut row = LeaseRow::new(shard.id.to_lease(), Checkpoint::TrimHorizon);
         (row.range, row.parents) = (Some(shard.range), shard.parents().cloned().collect());
         row
@@ -191,4 +186,9 @@ impl Rig {
     pub fn owned(&self, worker: usize, shards: u32) -> usize {
         self.owners(shards).into_iter().filter(|owner| *owner == Some(worker)).count()
     }
+}
+
+/// A row of another program: the row lacks hash keys and parents, and the shard is read from the oldest record on.
+pub fn bare(n: u32) -> LeaseRow {
+    LeaseRow::new(shard_id(n).to_lease(), Checkpoint::TrimHorizon)
 }

@@ -9,21 +9,20 @@ pub mod side;
 mod tricks;
 
 pub use acts::*;
-pub use leasehold_engine::testkit::refused;
+pub use ask::bare;
+pub use leasehold_engine::testkit::{refused, shard_id};
 pub use tricks::*;
 
 use leasehold_engine::Engine;
 use leasehold_engine::config::{Config, MembersConfig};
 use leasehold_engine::format::LeaseFormat;
-use leasehold_engine::ids::ShardId;
 use leasehold_engine::input::*;
-use leasehold_engine::members::{MembersOp, Side};
 use leasehold_engine::notice::Notice;
 use leasehold_engine::output::*;
 use leasehold_engine::policy::{Policies, Steal};
 use leasehold_engine::row::{Change, LeaseRow, RowRead};
 use leasehold_engine::stream_id::{StreamId, split_key};
-use leasehold_engine::testkit::{Carry, Driven, Keeping, LeaseTable, Plain, Reading, Stream, shard_id};
+use leasehold_engine::testkit::{Carry, Driven, Keeping, LeaseTable, Plain, Reading, Stream};
 use leasehold_engine::time::{Mono, Span, Wall};
 use std::collections::BTreeMap;
 use std::ops::{Index, IndexMut};
@@ -144,6 +143,11 @@ impl Carry for Turn<'_> {
     }
 }
 
+/// The wall clock of the services.
+pub fn wall(now: Mono) -> Wall {
+    Wall((now.0 / 1000) as i64)
+}
+
 /// Leases are stolen, as they are where workers of KCL 2.x are among the owners, and the table is scanned in rounds only.
 pub fn config() -> Config {
     let mut policies = Policies::default();
@@ -197,14 +201,6 @@ impl Rig {
         rig
     }
 
-    /// Makes the tables beside the lease table, empty.
-    pub fn side_tables(&mut self) {
-        let format = self.table.keeping.0.expect("a format with members");
-        for side in Side::ALL {
-            self.side.execute(format, &MembersOp::Create(side));
-        }
-    }
-
     pub fn join(&mut self) -> usize {
         self.join_with(None)
     }
@@ -242,7 +238,7 @@ impl Rig {
     pub fn tell(&mut self, worker: usize, body: Body) {
         let at = self.now;
         let ahead = self.wall_ahead.get(worker).copied().unwrap_or(0);
-        let wall = Wall(self.wall().0 + ahead);
+        let wall = Wall(wall(self.now).0 + ahead);
         let mut driven = std::mem::take(&mut self.workers[worker].driven);
         driven.tell(Input { at, wall, body }, &mut Turn { rig: self, worker });
         self.workers[worker].driven = driven;
@@ -281,17 +277,8 @@ impl Rig {
         }
     }
 
-    /// The wall clock of the services.
-    pub fn wall(&self) -> Wall {
-        Wall((self.now.0 / 1000) as i64)
-    }
-
-    pub fn id(n: u32) -> ShardId {
-        shard_id(n)
-    }
-
     pub fn put(&mut self, n: u32, count: u64) {
-        self.stream.now = self.wall();
+        self.stream.now = wall(self.now);
         self.stream.put(n, count).expect("a shard");
     }
 

@@ -1,6 +1,6 @@
 //! The tables beside the lease table, as items.
 
-use super::{Rig, refused};
+use super::{Rig, refused, shard_id};
 use leasehold_engine::format::{ItemOp, Kinsumer, LeaseFormat, SideRead};
 use leasehold_engine::ids::{ShardId, WorkerId};
 use leasehold_engine::input::{Outcome, Reply, TableState, Why};
@@ -110,6 +110,15 @@ pub fn fleet(shards: u32, workers: u32) -> Rig {
     Rig::with_format(&Kinsumer, shards, workers)
 }
 
+/// The same, with empty tables beside the lease table.
+pub fn fleet_with_tables(shards: u32, workers: u32) -> Rig {
+    let mut rig = fleet(shards, workers);
+    for side in Side::ALL {
+        rig.side.execute(&Kinsumer, &MembersOp::Create(side));
+    }
+    rig
+}
+
 /// The present time in nanoseconds since 1970, as a right clock shows it.
 pub fn stamp(rig: &Rig) -> u64 {
     rig.now.0 / 1_000 * 1_000_000
@@ -126,6 +135,6 @@ pub fn beside(rig: &mut Rig, id: &str, secs: u64) {
 
 /// Another program shares out these shards.
 pub fn share(rig: &mut Rig, shards: std::ops::Range<u32>) {
-    let shared = Shared { shards: shards.map(Rig::id).collect(), at: stamp(rig) };
+    let shared = Shared { shards: shards.map(shard_id).collect(), at: stamp(rig) };
     rig.side.write(MembersChange::Share { shared, seen: None });
 }
