@@ -1,11 +1,45 @@
 //! Attributes of items as values, or a sentence with the expected and the found value.
 
-use crate::ids::ShardId;
+use crate::ids::{LeaseKey, ShardId};
+use crate::row::{LeaseRow, RowRead};
 use crate::shard::{HashKey, HashRange};
 use crate::stream_identity::StreamIdentity;
-use crate::table::{AttributeValue, Condition, to_u64};
+use crate::table::{AttributeValue, Condition, Item, to_u64};
 use crate::time::Wall;
 use std::sync::Arc;
+
+/// The first characters of every shard name. Tables without kinds of rows tell leases from rows of unrelated programs by
+/// this prefix.
+const SHARD_PREFIX: &str = "shardId-";
+
+/// The attribute, unless its value is NULL: programs of Ruby and of boto3 write NULL for a missing value.
+pub(super) fn get<'a>(item: &'a Item, name: &str) -> Option<&'a AttributeValue> {
+    item.get(name).filter(|value| **value != AttributeValue::Null)
+}
+
+/// An item of a table whose keys are the names of shards.
+pub(super) fn keyed(
+    key_name: &'static str, item: &Item, lease: impl FnOnce(LeaseKey) -> Result<LeaseRow, String>,
+) -> RowRead {
+    match item.get(key_name) {
+        Some(AttributeValue::S(key)) => {
+            let key = LeaseKey::new(key.clone());
+            if !key.as_str().starts_with(SHARD_PREFIX) {
+                let kind = "an item whose key is no shard's".to_owned();
+                let says = None;
+                return RowRead::Foreign { key, kind, says };
+            }
+            match lease(key.clone()) {
+                Ok(row) => RowRead::Lease(row),
+                Err(detail) => RowRead::Unreadable { key, detail },
+            }
+        }
+        key => RowRead::Unreadable {
+            key: LeaseKey::from(key.and_then(AttributeValue::as_n).unwrap_or_default()),
+            detail: wrong(key_name, "a string", key),
+        },
+    }
+}
 
 /// A string; an empty one counts as absent.
 pub(super) fn text<'a>(
@@ -26,9 +60,14 @@ pub(super) fn identity(found: Option<&AttributeValue>) -> Option<StreamIdentity>
     }
 }
 
+/// The stream's name in a row.
+pub(super) fn naming(stream: Option<&StreamIdentity>) -> Option<AttributeValue> {
+    stream.map(|stream| AttributeValue::s(stream.text()))
+}
+
 /// The attribute still names the same stream as at the read. A row read without a stream may hold an unreadable name.
 pub(super) fn still_names(name: &'static str, named: Option<&StreamIdentity>) -> Option<Condition> {
-    named.map(|named| Condition::Equals(name.into(), AttributeValue::s(named.text())))
+    naming(named).map(|named| Condition::Equals(name.into(), named))
 }
 
 pub(super) fn number(name: &'static str, found: Option<&AttributeValue>) -> Result<Option<u64>, String> {
@@ -45,6 +84,11 @@ pub(super) fn number(name: &'static str, found: Option<&AttributeValue>) -> Resu
 pub(super) fn moment(found: Option<&AttributeValue>) -> Option<Wall> {
     let number = found.and_then(AttributeValue::as_n).and_then(to_u64)?;
     i64::try_from(number).ok().map(Wall)
+}
+
+/// A moment in a row.
+pub(super) fn dated(moment: Option<Wall>) -> Option<AttributeValue> {
+    moment.map(|moment| AttributeValue::n(moment.0))
 }
 
 pub(super) fn shards(name: &'static str, found: Option<&AttributeValue>) -> Result<Vec<ShardId>, String> {

@@ -2,11 +2,10 @@
 
 use super::*;
 use crate::position::{Checkpoint, Position};
-use crate::row::{Guard, LeaseRow, Renaming};
+use crate::row::{Guard, LeaseRow};
 use crate::shard::HashRange;
-use crate::stream_identity::StreamIdentity;
 use crate::table::AttributeValue;
-use crate::testkit::{item_of, take_of};
+use crate::testkit::{item_of, renaming_of, reset_of, take_of};
 use crate::time::Wall;
 use proptest::prelude::*;
 
@@ -23,16 +22,6 @@ fn of_a_leader(counter: u64) -> [Change; 2] {
     };
     let offer = Change::Offer { key: key(), from: "w1".into(), to: "w2".into() };
     [assign, offer]
-}
-
-fn renaming(counter: u64) -> Change {
-    Change::Name(Box::new(Renaming {
-        key: "shardId-000000000000".into(),
-        counter,
-        checkpoint: Checkpoint::TrimHorizon,
-        named: StreamIdentity::new("orders", Wall(8_000)).unwrap(),
-        stream: StreamIdentity::new("orders", Wall(9_000)).unwrap(),
-    }))
 }
 
 /// A condition of absent attributes holds for a missing item, too: the write would make a removed row anew.
@@ -55,22 +44,11 @@ fn only_a_creation_makes_a_row() {
             Change::Delete { key: key(), counter },
         ];
         changes.extend(of_a_leader(counter));
-        changes.push(renaming(counter));
-        let checkpoints = [Checkpoint::TrimHorizon, Checkpoint::Latest, Checkpoint::ShardEnd];
-        changes.extend(checkpoints.map(|checkpoint| Change::Reset {
-            key: key(),
-            counter,
-            next: counter + 5,
-            owner: None,
-            handing_over: None,
-            checkpoint,
-            to: Checkpoint::TrimHorizon,
-        }));
-        for checkpoint in checkpoints {
-            changes.extend([None, Some("w1")].map(|from| {
-                let owner = from.map(Into::into);
-                take_of(&LeaseRow { counter, owner, ..LeaseRow::new(key(), checkpoint) }, counter + 5, "w2")
-            }));
+        for checkpoint in [Checkpoint::TrimHorizon, Checkpoint::Latest, Checkpoint::ShardEnd] {
+            let free = LeaseRow { counter, ..LeaseRow::new(key(), checkpoint) };
+            let owned = LeaseRow { owner: Some("w1".into()), ..free.clone() };
+            changes.extend([renaming_of(&free), reset_of(&free, counter + 5, Checkpoint::TrimHorizon)]);
+            changes.extend([free, owned].map(|row| take_of(&row, counter + 5, "w2")));
         }
         for change in changes {
             let mut item = None;
@@ -140,17 +118,7 @@ fn a_row_without_its_guard_is_taken_once_and_complete_again() {
 
 /// Takes a lease by its row as read, and renews the lease as the row's owner, if the owner is `w1`.
 fn is_taken_and_renewed(format: Format, item: &Item, row: &LeaseRow, told: &str) {
-    let take = format.encode(&Change::Take {
-        key: row.key.clone(),
-        counter: row.counter,
-        next: row.counter + 5,
-        from: row.owner.clone(),
-        checkpoint: row.checkpoint,
-        to: "w2".into(),
-        began: None,
-        named: row.stream.clone(),
-        stream: None,
-    });
+    let take = format.encode(&take_of(row, row.counter + 5, "w2"));
     let mut taken = Some(item.clone());
     assert_eq!(take.carry_out(&mut taken), Ok(()), "{told}");
     let read = format.decode(taken.as_ref().unwrap());
@@ -192,9 +160,10 @@ fn a_row_with_null_or_nothing_can_be_taken_and_renewed() {
     }
 }
 
-fn checkpoints() -> impl Strategy<Value = Checkpoint> {
+/// All checkpoints, with numbers and places below these bounds.
+pub(super) fn checkpoints(sequences: u64, subs: u64) -> impl Strategy<Value = Checkpoint> {
     prop_oneof![
-        (0u64..9, 0u64..3).prop_map(|(sequence, sub)| {
+        (0..sequences, 0..subs).prop_map(|(sequence, sub)| {
             let sequence = sequence.into();
             Checkpoint::At(Position { sequence, sub })
         }),
@@ -249,7 +218,7 @@ proptest! {
     #[test]
     fn a_reset_frees_the_row_that_was_read(
         format in prop::sample::select(Format::ALL.to_vec()),
-        (from, to) in (checkpoints(), checkpoints()),
+        (from, to) in (checkpoints(9, 3), checkpoints(9, 3)),
         owner in prop::option::of("[a-z]{1,3}"),
         handing_over in prop::option::of("[A-Z]{1,3}"),
         counter in 0u64..3,
@@ -264,15 +233,7 @@ proptest! {
         row.began = Some(Wall(5));
         let mut item = Some(item_of(&format, &row));
         let RowRead::Lease(row) = format.decode(item.as_ref().unwrap()) else { panic!("{item:?}") };
-        let reset = |row: &LeaseRow| format.encode(&Change::Reset {
-            key: row.key.clone(),
-            counter: row.counter,
-            next: row.counter + 7,
-            owner: row.owner.clone(),
-            handing_over: row.handing_over.clone(),
-            checkpoint: row.checkpoint,
-            to,
-        });
+        let reset = |row: &LeaseRow| format.encode(&reset_of(row, row.counter + 7, to));
         let others = [
             LeaseRow { counter: row.counter + 1, ..row.clone() },
             LeaseRow { owner: Some("another".into()), ..row.clone() },

@@ -38,6 +38,14 @@ impl Update {
         self
     }
 
+    /// Adds an attribute to set, if it has a value.
+    pub(crate) fn set_some(self, name: &'static str, value: Option<AttributeValue>) -> Self {
+        match value {
+            Some(value) => self.set(name, value),
+            None => self,
+        }
+    }
+
     /// Adds a number to add to.
     pub fn add(mut self, name: &'static str, number: i64) -> Self {
         self.add.push((name.into(), number));

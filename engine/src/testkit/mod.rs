@@ -53,8 +53,11 @@ pub use table::{Items, Keeping, LeaseTable};
 
 use crate::format::LeaseFormat;
 use crate::input::{Outcome, Refusal, Why};
-use crate::row::{Change, LeaseRow, RowRead};
+use crate::position::Checkpoint;
+use crate::row::{Change, LeaseRow, Renaming, RowRead};
+use crate::stream_identity::StreamIdentity;
 use crate::table::Item;
+use crate::time::Wall;
 
 /// A refusal without a text. `current` is the row as it is, for a write whose condition failed.
 pub fn refused(why: Why, current: Option<LeaseRow>) -> Outcome {
@@ -75,6 +78,31 @@ pub fn take_of(row: &LeaseRow, next: u64, to: &str) -> Change {
         named: None,
         stream: None,
     }
+}
+
+/// The reset of a lease to a checkpoint, by a person with this view of the row. The reset writes the counter `next`.
+pub fn reset_of(row: &LeaseRow, next: u64, to: Checkpoint) -> Change {
+    Change::Reset {
+        key: row.key.clone(),
+        counter: row.counter,
+        next,
+        owner: row.owner.clone(),
+        handing_over: row.handing_over.clone(),
+        checkpoint: row.checkpoint,
+        to,
+    }
+}
+
+/// The change of the name of a row's stream, as after the creation of another stream of the same name.
+pub fn renaming_of(row: &LeaseRow) -> Change {
+    let stream = |created| StreamIdentity::new("orders", Wall(created)).expect("the name of a stream");
+    Change::Name(Box::new(Renaming {
+        key: row.key.clone(),
+        counter: row.counter,
+        checkpoint: row.checkpoint,
+        named: stream(7_000),
+        stream: stream(8_000),
+    }))
 }
 
 /// The item of a row as the format creates it.

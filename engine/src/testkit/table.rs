@@ -218,11 +218,9 @@ mod tests {
     use super::*;
     use crate::format::Kcl;
     use crate::position::Position;
-    use crate::row::{Guard, HandsOver, Renaming};
+    use crate::row::{Guard, HandsOver};
     use crate::shard::HashRange;
-    use crate::stream_identity::StreamIdentity;
-    use crate::testkit::{item_of, shard_id, take_of};
-    use crate::time::Wall;
+    use crate::testkit::{item_of, renaming_of, reset_of, shard_id, take_of};
 
     fn scan(after: Option<&str>, limit: Option<u32>) -> TableOp {
         let after = after.map(LeaseKey::from);
@@ -299,6 +297,11 @@ mod tests {
         let guard = Guard { counter: 3, next: 4, holder: "w".into(), next_owner: next.map(Into::into) };
         let (counter, owner) = (3, next.map(Into::into));
         let taken = LeaseRow { counter, owner, ..LeaseRow::new(key.clone(), checkpoint) };
+        let owned = LeaseRow {
+            owner: Some(next.unwrap_or("w").into()),
+            handing_over: next.map(|_| "w".into()),
+            ..taken.clone()
+        };
         [
             Change::Create(Box::new(LeaseRow::new(key.clone(), checkpoint))),
             Change::Renew { key: key.clone(), guard: guard.clone(), began: None },
@@ -309,28 +312,10 @@ mod tests {
             take_of(&taken, 4, "t"),
             Change::Claim { key: key.clone(), counter: 3, from: "w".into(), checkpoint, by: "c".into() },
             Change::SetRange { key: key.clone(), was: None, range: HashRange::ALL },
-            Change::Reset {
-                key: key.clone(),
-                counter: 3,
-                next: 4,
-                owner: Some(next.unwrap_or("w").into()),
-                handing_over: next.map(|_| "w".into()),
-                checkpoint: Checkpoint::TrimHorizon,
-                to: Checkpoint::Latest,
-            },
-            renaming(key.clone(), checkpoint),
+            reset_of(&owned, 4, Checkpoint::Latest),
+            renaming_of(&owned),
             Change::Delete { key, counter: 3 },
         ]
-    }
-
-    fn renaming(key: LeaseKey, checkpoint: Checkpoint) -> Change {
-        Change::Name(Box::new(Renaming {
-            key,
-            counter: 3,
-            checkpoint,
-            named: StreamIdentity::new("orders", Wall(7_000)).unwrap(),
-            stream: StreamIdentity::new("orders", Wall(8_000)).unwrap(),
-        }))
     }
 
     /// The changes that only the leader of a fleet makes, of the same row.

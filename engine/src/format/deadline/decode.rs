@@ -1,31 +1,14 @@
 //! From items to rows.
 
-use super::super::reading::{identity, moment, number, range, shards, text, wrong};
-use super::{Columns, SHARD_END, SHARD_PREFIX, get};
+use super::super::reading::{get, identity, keyed, moment, number, range, shards, text, wrong};
+use super::{Columns, SHARD_END};
 use crate::ids::{LeaseKey, ShardId, WorkerId};
 use crate::position::{Checkpoint, Position};
 use crate::row::{HandsOver, LeaseRow, RowRead};
 use crate::table::{AttributeValue, Item};
 
 pub(super) fn decode(table: &Columns, item: &Item) -> RowRead {
-    match item.get(table.key) {
-        Some(AttributeValue::S(key)) => {
-            let key = LeaseKey::new(key.clone());
-            if !key.as_str().starts_with(SHARD_PREFIX) {
-                let kind = "an item whose key is no shard's".to_owned();
-                let says = None;
-                return RowRead::Foreign { key, kind, says };
-            }
-            match lease(table, key.clone(), item) {
-                Ok(row) => RowRead::Lease(row),
-                Err(detail) => RowRead::Unreadable { key, detail },
-            }
-        }
-        key => RowRead::Unreadable {
-            key: LeaseKey::from(key.and_then(AttributeValue::as_n).unwrap_or_default()),
-            detail: wrong(table.key, "a string", key),
-        },
-    }
+    keyed(table.key, item, |key| lease(table, key, item))
 }
 
 fn lease(table: &Columns, key: LeaseKey, item: &Item) -> Result<LeaseRow, String> {

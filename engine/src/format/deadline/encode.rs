@@ -3,7 +3,7 @@
 //! The programs that own these formats replace whole items, and write checkpoints without any guard. Our writes change
 //! single attributes. Each write is guarded by the deadline and by the workers allowed to write.
 
-use super::super::reading::still_names;
+use super::super::reading::{dated, naming, still_names};
 use super::{Columns, SHARD_END, absent, empty};
 use crate::began;
 use crate::ids::{ShardId, WorkerId};
@@ -11,7 +11,6 @@ use crate::position::Checkpoint;
 use crate::row::{Change, Guard, LeaseRow, Renaming};
 use crate::shard::HashRange;
 use crate::table::{Action, AttributeValue, Condition, Item, Update};
-use crate::time::Wall;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -155,19 +154,15 @@ pub(super) fn action(table: &Columns, change: &Change) -> Action {
     Action::Update(match change {
         Change::Create(row) => return Action::Put(item(table, row)),
         Change::Delete { .. } => return Action::Delete,
-        Change::Renew { guard, began, .. } => dated(table, until(guard.next), *began),
+        Change::Renew { guard, began, .. } => until(guard.next).set_some(table.began, dated(*began)),
         Change::Take { next, to, checkpoint, began, stream, .. } => {
-            let update = until(*next).set(table.owner, AttributeValue::s(to.clone())).remove(table.claim);
-            let update = match none_yet(table, *checkpoint) {
-                Some(none) => update.set(table.checkpoint, none),
-                None => update,
-            };
-            let update = match stream {
-                Some(stream) => update.set(table.stream, AttributeValue::s(stream.text())),
-                None => update,
-            };
+            let update = until(*next)
+                .set(table.owner, AttributeValue::s(to.clone()))
+                .remove(table.claim)
+                .set_some(table.checkpoint, none_yet(table, *checkpoint))
+                .set_some(table.stream, naming(stream.as_ref()));
             match began::is_of(*checkpoint) {
-                true => dated(table, update, *began),
+                true => update.set_some(table.began, dated(*began)),
                 false => update.remove(table.began),
             }
         }
@@ -202,14 +197,6 @@ pub(super) fn action(table: &Columns, change: &Change) -> Action {
     })
 }
 
-/// The same update, but the row also gets this moment.
-fn dated(table: &Columns, update: Update, began: Option<Wall>) -> Update {
-    match began {
-        Some(began) => update.set(table.began, AttributeValue::n(began.0)),
-        None => update,
-    }
-}
-
 /// The same update, but the row is also left at a checkpoint.
 fn placed(table: &Columns, update: Update, to: Checkpoint) -> Update {
     let update = update.remove(table.began);
@@ -229,17 +216,14 @@ fn placed(table: &Columns, update: Update, to: Checkpoint) -> Update {
 
 /// The same update, but the row is also left ended and without a worker, with these children, if known.
 fn ended(table: &Columns, update: Update, children: &[ShardId]) -> Update {
-    let update = update
+    update
         .set(table.checkpoint, AttributeValue::s(SHARD_END))
         .remove(table.start)
         .remove(table.began)
         .remove(table.sub)
         .remove(table.owner)
-        .remove(table.claim);
-    match shard_set(children) {
-        Some(children) => update.set(table.children, children),
-        None => update,
-    }
+        .remove(table.claim)
+        .set_some(table.children, shard_set(children))
 }
 
 /// The text of a checkpoint; absent for a place to begin at, which is no checkpoint here.
@@ -277,14 +261,14 @@ fn item(table: &Columns, row: &LeaseRow) -> Item {
         (table.timeout, text(deadline.map(table.spell))),
         (table.checkpoint, text(spelled(row.checkpoint)).or_else(|| none_yet(table, row.checkpoint))),
         (table.start, text(start)),
-        (table.began, row.began.map(|began| AttributeValue::n(began.0))),
+        (table.began, dated(row.began)),
         (table.sub, (sub > 0).then(|| AttributeValue::n(sub))),
         (table.parent, text(row.parents.first().map(ToString::to_string))),
         (table.parents, shard_set(&row.parents)),
         (table.children, shard_set(&row.children)),
         (table.range_start, text(row.range.map(|range| range.start.to_string()))),
         (table.range_end, text(row.range.map(|range| range.end.to_string()))),
-        (table.stream, row.stream.as_ref().map(|stream| AttributeValue::s(stream.text()))),
+        (table.stream, naming(row.stream.as_ref())),
     ]
     .into_iter()
     .filter_map(|(name, value)| Some((name.into(), value?)))

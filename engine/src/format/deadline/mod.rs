@@ -12,11 +12,8 @@ mod decode;
 mod encode;
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod vectors;
 
 use super::LeaseFormat;
-use crate::ids::LeaseKey;
 use crate::policy::{Assign, AtEnd, Finished, Life, Lineage, Policies, Steal};
 use crate::row::{Change, RowRead};
 use crate::table::{AttributeValue, Condition, Item, ItemWrite};
@@ -67,10 +64,6 @@ pub(super) struct Columns {
 
 const SHARD_END: &str = "SHARD_END";
 
-/// The first characters of every shard name. These tables have no kinds of rows, so this prefix tells leases from rows
-/// of unrelated programs.
-const SHARD_PREFIX: &str = "shardId-";
-
 impl LeaseFormat for Columns {
     fn key_name(&self) -> &'static str {
         self.key
@@ -85,10 +78,6 @@ impl LeaseFormat for Columns {
             assign: Assign::Count,
             at_end: AtEnd::Alone,
         }
-    }
-
-    fn key(&self, key: &LeaseKey) -> Item {
-        Item::from([(self.key.into(), AttributeValue::s(key.clone()))])
     }
 
     fn decode(&self, item: &Item) -> RowRead {
@@ -106,11 +95,6 @@ impl LeaseFormat for Columns {
             action: encode::action(self, change),
         }
     }
-}
-
-/// The attribute, unless the value is NULL: kcl-rb and boto3 write NULL for a missing value.
-fn get<'a>(item: &'a Item, name: &str) -> Option<&'a AttributeValue> {
-    item.get(name).filter(|value| **value != AttributeValue::Null)
 }
 
 fn absent(name: &'static str) -> Condition {

@@ -1,10 +1,11 @@
 //! Both formats of this kind: rows written by their own programs, and rows written by our workers.
 
 use super::super::Format;
+use super::super::tests::checkpoints;
 use super::*;
 use crate::began;
 use crate::ids::{LeaseKey, ShardId, WorkerId};
-use crate::position::{Checkpoint, Position, SequenceNumber};
+use crate::position::{Checkpoint, Position};
 use crate::row::{Guard, HandsOver, LeaseRow};
 use crate::shard::{HashKey, HashRange};
 use crate::stream_identity::StreamIdentity;
@@ -208,19 +209,6 @@ fn workers() -> impl Strategy<Value = WorkerId> {
     prop::sample::select(vec!["w1", "w2", "w3"]).prop_map(WorkerId::from)
 }
 
-fn checkpoints() -> impl Strategy<Value = Checkpoint> {
-    prop_oneof![
-        (0u64..3, 0u64..2).prop_map(|(sequence, sub)| {
-            let sequence = SequenceNumber::from(sequence);
-            Checkpoint::At(Position { sequence, sub })
-        }),
-        Just(Checkpoint::AtTimestamp),
-        Just(Checkpoint::TrimHorizon),
-        Just(Checkpoint::Latest),
-        Just(Checkpoint::ShardEnd),
-    ]
-}
-
 fn ids() -> impl Strategy<Value = Vec<ShardId>> {
     let ids = prop::collection::btree_set("[a-z]{1,3}", 0..3);
     ids.prop_map(|ids| ids.into_iter().map(ShardId::from).collect())
@@ -240,7 +228,7 @@ prop_compose! {
         owner in prop::option::of(workers()),
         handing in prop::option::of(workers()),
         counter in counters(),
-        checkpoint in checkpoints(),
+        checkpoint in checkpoints(3, 2),
         parents in ids(),
         children in ids(),
         start in prop::option::of(any::<u128>()),

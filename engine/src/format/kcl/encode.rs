@@ -1,6 +1,6 @@
 //! From changes to conditional writes.
 
-use super::super::reading::still_names;
+use super::super::reading::{dated, naming, still_names};
 use super::{LEASE, name, sentinel};
 use crate::began;
 use crate::ids::{LeaseKey, ShardId, WorkerId};
@@ -122,7 +122,7 @@ pub(super) fn action(change: &Change) -> Action {
     Action::Update(match change {
         Change::Create(row) => return Action::Put(item(row)),
         Change::Delete { .. } | Change::Forget { .. } => return Action::Delete,
-        Change::Renew { guard, began, .. } => dated(counted(guard.next), *began),
+        Change::Renew { guard, began, .. } => counted(guard.next).set_some(name::BEGAN, dated(*began)),
         Change::Take { next, from, to, checkpoint, began, stream, .. } => {
             let update = taken_from(counted(*next), *checkpoint, *began)
                 .set(name::OWNER, AttributeValue::s(to.clone()))
@@ -131,11 +131,8 @@ pub(super) fn action(change: &Change) -> Action {
                 .remove(name::NEXT_OWNER)
                 // The former owner's read rate does not describe ours. KCL's leader takes the average for a lease
                 // without a rate.
-                .remove(name::THROUGHPUT);
-            let update = match stream {
-                Some(stream) => update.set(name::IDENTITY, AttributeValue::s(stream.text())),
-                None => update,
-            };
+                .remove(name::THROUGHPUT)
+                .set_some(name::IDENTITY, naming(stream.as_ref()));
             match from {
                 Some(from) if from != to => update.add(name::SWITCHES, 1),
                 // A row without the number gets a zero: KCL does not read the row otherwise.
@@ -194,19 +191,11 @@ fn weight(throughput: u64) -> AttributeValue {
     AttributeValue::n(super::fleet::decimal(i64::try_from(throughput).unwrap_or(i64::MAX)))
 }
 
-/// The same update, but the row also gets this moment.
-fn dated(update: Update, began: Option<Wall>) -> Update {
-    match began {
-        Some(began) => update.set(name::BEGAN, AttributeValue::n(began.0)),
-        None => update,
-    }
-}
-
 /// The same update, but the moment of a row with this checkpoint is left as after a take. KCL's checkpoints leave an
 /// old moment behind; it would count if a person set the row to `LATEST`.
 fn taken_from(update: Update, checkpoint: Checkpoint, began: Option<Wall>) -> Update {
     match began::is_of(checkpoint) {
-        true => dated(update, began),
+        true => update.set_some(name::BEGAN, dated(began)),
         false => update.remove(name::BEGAN),
     }
 }
@@ -237,11 +226,10 @@ fn progress(key: &LeaseKey, next: u64, checkpoint: Checkpoint) -> Update {
 
 /// All records were processed, no worker owns the lease, and these are the children, if known.
 fn ended(key: &LeaseKey, next: u64, children: &[ShardId]) -> Update {
-    let update = progress(key, next, Checkpoint::ShardEnd).remove(name::OWNER).remove(name::OLD_OWNER);
-    match shard_set(key, children) {
-        Some(children) => update.set(name::CHILDREN, children),
-        None => update,
-    }
+    progress(key, next, Checkpoint::ShardEnd)
+        .remove(name::OWNER)
+        .remove(name::OLD_OWNER)
+        .set_some(name::CHILDREN, shard_set(key, children))
 }
 
 fn spelled(checkpoint: Checkpoint) -> (String, u64) {
@@ -295,11 +283,11 @@ fn item(row: &LeaseRow) -> Item {
         (name::CHILDREN, shard_set(&row.key, &row.children)),
         (name::RANGE_START, bound(row.range.map(|range| range.start))),
         (name::RANGE_END, bound(row.range.map(|range| range.end))),
-        (name::BEGAN, row.began.map(|began| AttributeValue::n(began.0))),
+        (name::BEGAN, dated(row.began)),
         (name::ENTITY, Some(AttributeValue::s(LEASE))),
         (name::STREAM, part(stream)),
         (name::SHARD, part(shard)),
-        (name::IDENTITY, row.stream.as_ref().map(|stream| AttributeValue::s(stream.text()))),
+        (name::IDENTITY, naming(row.stream.as_ref())),
     ]
     .into_iter()
     .filter_map(|(name, value)| Some((name.into(), value?)))

@@ -7,10 +7,9 @@ mod state;
 
 use super::LeaseFormat;
 use crate::fleet::{FleetTable, FleetWrite};
-use crate::ids::LeaseKey;
 use crate::policy::Policies;
 use crate::row::{Change, RowRead};
-use crate::table::{AttributeValue, Item, ItemWrite};
+use crate::table::{Item, ItemWrite};
 
 /// The attributes' names.
 mod name {
@@ -73,10 +72,6 @@ impl LeaseFormat for Kcl {
 
     fn policies(&self) -> Policies {
         Policies::default()
-    }
-
-    fn key(&self, key: &LeaseKey) -> Item {
-        Item::from([(name::KEY.into(), AttributeValue::s(key.clone()))])
     }
 
     fn decode(&self, item: &Item) -> RowRead {

@@ -1,9 +1,11 @@
 //! Items as they are found in tables; what is written is in `writes`.
 
 use super::*;
+use crate::ids::LeaseKey;
 use crate::position::{Checkpoint, Position};
 use crate::row::{HandsOver, LeaseRow};
 use crate::shard::{HashKey, HashRange};
+use crate::table::AttributeValue;
 use serde_json::{Value, json};
 
 mod after;

@@ -22,14 +22,11 @@ mod rows;
 mod side;
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod vectors;
 
 use super::{LeaseFormat, Membership};
-use crate::ids::LeaseKey;
 use crate::policy::{Assign, AtEnd, Finished, Life, Lineage, Policies, Steal};
 use crate::row::{Change, RowRead};
-use crate::table::{AttributeValue, Item, ItemWrite};
+use crate::table::{Item, ItemWrite};
 
 /// The tables of kinsumer.
 #[derive(Clone, Copy, Debug, Default)]
@@ -50,10 +47,6 @@ impl LeaseFormat for Kinsumer {
             assign: Assign::Rank,
             at_end: AtEnd::Position,
         }
-    }
-
-    fn key(&self, key: &LeaseKey) -> Item {
-        Item::from([(rows::KEY.into(), AttributeValue::s(key.clone()))])
     }
 
     fn decode(&self, item: &Item) -> RowRead {

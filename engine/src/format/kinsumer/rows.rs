@@ -3,14 +3,13 @@
 //! Programs of kinsumer write checkpoints as whole items, guarded by the owner alone, and take a lease by writing back
 //! an earlier read. Our writes change single attributes, and each write is also guarded by the time as read.
 
-use super::super::reading::{identity, moment, number, still_names, text, wrong};
+use super::super::reading::{dated, get, identity, keyed, moment, naming, number, still_names, text, wrong};
 use crate::began;
 use crate::calendar::spell_rfc1123;
 use crate::ids::{LeaseKey, WorkerId};
 use crate::position::{Checkpoint, Position};
 use crate::row::{Change, Guard, LeaseRow, RowRead};
 use crate::table::{Action, AttributeValue, Condition, Item, Update};
-use crate::time::Wall;
 
 pub(super) const KEY: &str = "Shard";
 pub(super) const LAST_UPDATE: &str = "LastUpdate";
@@ -31,13 +30,6 @@ const STREAM: &str = "LeaseholdStream";
 
 const LATEST: &str = "LATEST";
 const AT_TIMESTAMP: &str = "AT_TIMESTAMP";
-/// The first characters of every shard name: the prefix tells leases from rows of unrelated programs.
-const SHARD_PREFIX: &str = "shardId-";
-
-/// The attribute, unless its value is the null of an absent attribute.
-pub(super) fn get<'a>(item: &'a Item, name: &str) -> Option<&'a AttributeValue> {
-    item.get(name).filter(|value| **value != AttributeValue::Null)
-}
 
 /// Absent, null or an empty text.
 pub(super) fn nothing(name: &'static str) -> Condition {
@@ -69,24 +61,7 @@ pub(super) fn stamped(at: u64) -> Update {
 }
 
 pub(super) fn decode(item: &Item) -> RowRead {
-    match item.get(KEY) {
-        Some(AttributeValue::S(key)) => {
-            let key = LeaseKey::new(key.clone());
-            if !key.as_str().starts_with(SHARD_PREFIX) {
-                let kind = "an item whose key is no shard's".to_owned();
-                let says = None;
-                return RowRead::Foreign { key, kind, says };
-            }
-            match lease(key.clone(), item) {
-                Ok(row) => RowRead::Lease(row),
-                Err(detail) => RowRead::Unreadable { key, detail },
-            }
-        }
-        key => RowRead::Unreadable {
-            key: LeaseKey::from(key.and_then(AttributeValue::as_n).unwrap_or_default()),
-            detail: wrong(KEY, "a string", key),
-        },
-    }
+    keyed(KEY, item, |key| lease(key, item))
 }
 
 fn lease(key: LeaseKey, item: &Item) -> Result<LeaseRow, String> {
@@ -129,12 +104,8 @@ pub(super) fn condition(change: &Change) -> Condition {
     match change {
         Change::Create(_) => Condition::NotExists(KEY.into()),
         Change::Take { counter, from, named, .. } => {
-            let owner = match from {
-                Some(from) => is(OWNER, AttributeValue::s(from.clone())),
-                None => nothing(OWNER),
-            };
             // Only its key tells a never written row from a missing row.
-            let mut all = vec![Condition::Exists(KEY.into()), written_at(*counter), owner];
+            let mut all = vec![Condition::Exists(KEY.into()), written_at(*counter), owned_by(from.as_ref())];
             if *counter == 0 {
                 // A row without a time may have had a time before, and its shard may have ended since the scan.
                 all.push(nothing(FINISHED));
@@ -149,10 +120,7 @@ pub(super) fn condition(change: &Change) -> Condition {
         Change::Reset { counter, owner, checkpoint, .. } => Condition::All(vec![
             Condition::Exists(KEY.into()),
             written_at(*counter),
-            match owner {
-                Some(owner) => is(OWNER, AttributeValue::s(owner.clone())),
-                None => nothing(OWNER),
-            },
+            owned_by(owner.as_ref()),
             still(*checkpoint),
         ]),
         Change::Name(renaming) => {
@@ -178,8 +146,12 @@ pub(super) fn condition(change: &Change) -> Condition {
 }
 
 fn held(guard: &Guard) -> Condition {
-    let owner = is(OWNER, AttributeValue::s(guard.holder.clone()));
-    Condition::All(vec![written_at(guard.counter), owner])
+    Condition::All(vec![written_at(guard.counter), owned_by(Some(&guard.holder))])
+}
+
+/// The row names this owner, or none.
+fn owned_by(owner: Option<&WorkerId>) -> Condition {
+    owner.map_or_else(|| nothing(OWNER), |owner| is(OWNER, AttributeValue::s(owner.clone())))
 }
 
 /// The checkpoint is unchanged since the read.
@@ -191,14 +163,6 @@ fn still(checkpoint: Checkpoint) -> Condition {
         Checkpoint::TrimHorizon | Checkpoint::AtTimestamp => nothing(SEQUENCE),
     };
     Condition::All(vec![sequence, nothing(FINISHED)])
-}
-
-/// The update that leaves this moment, too.
-fn dated(update: Update, began: Option<Wall>) -> Update {
-    match began {
-        Some(began) => update.set(BEGAN, AttributeValue::n(began.0)),
-        None => update,
-    }
 }
 
 /// The same update, but the row is also left at a checkpoint.
@@ -229,17 +193,14 @@ pub(super) fn action(change: &Change) -> Action {
         Change::Take { next, to, checkpoint, began, stream, .. } => {
             let update = stamped(*next)
                 .set(OWNER, AttributeValue::s(to.clone()))
-                .set(OWNER_NAME, AttributeValue::s(to.clone()));
-            let update = match stream {
-                Some(stream) => update.set(STREAM, AttributeValue::s(stream.text())),
-                None => update,
-            };
+                .set(OWNER_NAME, AttributeValue::s(to.clone()))
+                .set_some(STREAM, naming(stream.as_ref()));
             match began::is_of(*checkpoint) {
-                true => dated(update, *began),
+                true => update.set_some(BEGAN, dated(*began)),
                 false => update.remove(BEGAN),
             }
         }
-        Change::Renew { guard, began, .. } => dated(stamped(guard.next), *began),
+        Change::Renew { guard, began, .. } => stamped(guard.next).set_some(BEGAN, dated(*began)),
         Change::Checkpoint { guard, position, .. } => placed(stamped(guard.next), Checkpoint::At(*position)),
         // A finished shard stays finished: no other change ever resets a row to an end.
         Change::Reset { next, to, .. } if to.is_end() => {
@@ -273,17 +234,15 @@ fn item(row: &LeaseRow) -> Item {
     for (name, value) in stamped(row.counter).set {
         item.insert(name, value);
     }
+    let owner = row.owner.clone().map(AttributeValue::s);
+    let known = [
+        (OWNER, owner.clone()),
+        (OWNER_NAME, owner),
+        (BEGAN, dated(row.began)),
+        (STREAM, naming(row.stream.as_ref())),
+    ];
+    item.extend(known.into_iter().filter_map(|(name, value)| Some((name.into(), value?))));
     let mut set = |name: &'static str, value: AttributeValue| item.insert(name.into(), value);
-    if let Some(owner) = &row.owner {
-        set(OWNER, AttributeValue::s(owner.clone()));
-        set(OWNER_NAME, AttributeValue::s(owner.clone()));
-    }
-    if let Some(began) = row.began {
-        set(BEGAN, AttributeValue::n(began.0));
-    }
-    if let Some(stream) = &row.stream {
-        set(STREAM, AttributeValue::s(stream.text()));
-    }
     let sequence = match row.checkpoint {
         Checkpoint::At(position) => AttributeValue::s(position.sequence.to_string()),
         Checkpoint::Latest | Checkpoint::ShardEnd => AttributeValue::s(LATEST),

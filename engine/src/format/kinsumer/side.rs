@@ -9,9 +9,9 @@
 //! Its own programs judge lives by `LastUpdate` against their own clocks, and write the shards unguarded.
 
 use super::Kinsumer;
-use super::rows::{LAST_UPDATE, get, is, nothing, stamped, written_at};
+use super::rows::{LAST_UPDATE, is, nothing, stamped, written_at};
 use crate::format::membership::{ItemOp, Membership, SideRead, read_page};
-use crate::format::reading::{number, text, wrong};
+use crate::format::reading::{get, number, text, wrong};
 use crate::ids::{ShardId, WorkerId};
 use crate::input::Reply;
 use crate::members::{Leader, Member, MembersChange, MembersOp, Shared, Side};

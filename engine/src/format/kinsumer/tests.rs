@@ -1,14 +1,14 @@
 //! Rows both ways, and the tables beside them.
 
 use super::*;
+use crate::format::tests::checkpoints;
 use crate::format::{ItemOp, SideRead};
-use crate::ids::WorkerId;
+use crate::ids::{LeaseKey, WorkerId};
 use crate::input::Reply;
 use crate::members::{Leader, Member, MembersChange, MembersOp, Shared, Side};
-use crate::position::{Checkpoint, Position};
 use crate::row::LeaseRow;
 use crate::stream_identity::StreamIdentity;
-use crate::table::render;
+use crate::table::{AttributeValue, render};
 use crate::testkit::item_of;
 use crate::time::Wall;
 use proptest::prelude::*;
@@ -20,23 +20,10 @@ fn key() -> LeaseKey {
     "shardId-000000000001".into()
 }
 
-fn checkpoints() -> impl Strategy<Value = Checkpoint> {
-    prop_oneof![
-        (0u64..9, 0u64..3).prop_map(|(sequence, sub)| {
-            let sequence = sequence.into();
-            Checkpoint::At(Position { sequence, sub })
-        }),
-        Just(Checkpoint::TrimHorizon),
-        Just(Checkpoint::Latest),
-        Just(Checkpoint::AtTimestamp),
-        Just(Checkpoint::ShardEnd),
-    ]
-}
-
 proptest! {
     #[test]
     fn rows_are_read_as_they_were_written(
-        checkpoint in checkpoints(),
+        checkpoint in checkpoints(9, 3),
         counter: u64,
         owner in prop::option::of("[a-z:-]{1,9}"),
         began in prop::option::of(0i64..9),

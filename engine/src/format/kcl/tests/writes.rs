@@ -6,7 +6,7 @@ use crate::ids::{ShardId, WorkerId};
 use crate::position::SequenceNumber;
 use crate::row::{Guard, HandsOver};
 use crate::table::{WriteError, render};
-use crate::testkit::{item_of, take_of};
+use crate::testkit::{item_of, reset_of, take_of};
 use crate::time::Wall;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -56,15 +56,7 @@ fn a_reset_minds_no_name_that_a_hand_over_has_left() {
         let seen = Kcl.decode(found.as_ref().unwrap());
         let RowRead::Lease(seen) = seen else { panic!("{seen:?}") };
         assert_eq!(seen.handing_over, None);
-        let reset = Change::Reset {
-            key: seen.key.clone(),
-            counter: seen.counter,
-            next: seen.counter + 1,
-            owner: seen.owner,
-            handing_over: None,
-            checkpoint: seen.checkpoint,
-            to: Checkpoint::TrimHorizon,
-        };
+        let reset = reset_of(&seen, seen.counter + 1, Checkpoint::TrimHorizon);
         Kcl.encode(&reset).carry_out(&mut found).unwrap();
         let RowRead::Lease(row) = Kcl.decode(found.as_ref().unwrap()) else { panic!("{found:?}") };
         assert_eq!((row.owner, row.handing_over), (None, None));
@@ -97,15 +89,11 @@ fn every_change_in_words() {
             format!("SET leaseCounter = 43, leaseholdBegan = 7 {held}"),
         ),
         (
-            Change::Reset {
-                key: key(),
-                counter: 42,
-                next: 43,
-                owner: Some("w1".into()),
-                handing_over: None,
-                checkpoint: Checkpoint::ShardEnd,
-                to: Checkpoint::TrimHorizon,
-            },
+            reset_of(
+                &LeaseRow { checkpoint: Checkpoint::ShardEnd, ..steady_row() },
+                43,
+                Checkpoint::TrimHorizon,
+            ),
             format!(
                 "SET leaseCounter = 43, checkpoint = 'TRIM_HORIZON', checkpointSubSequenceNumber = 0, \
                  ownerSwitchesSinceCheckpoint = 0 REMOVE {forget}, leaseOwner, checkpointOwner IF attribute_exists(leaseKey) AND \
@@ -307,14 +295,9 @@ fn changes() -> impl Strategy<Value = Change> {
             owner: row.owner,
             handing_over: row.handing_over,
         }),
-        (rows(), places(), any::<bool>()).prop_map(|(row, position, end)| Change::Reset {
-            key: key(),
-            counter: row.counter,
-            next: row.counter.wrapping_add(1),
-            owner: row.owner,
-            handing_over: row.handing_over,
-            checkpoint: row.checkpoint,
-            to: if end { Checkpoint::TrimHorizon } else { Checkpoint::At(position) },
+        (rows(), places(), any::<bool>()).prop_map(|(row, position, end)| {
+            let to = if end { Checkpoint::TrimHorizon } else { Checkpoint::At(position) };
+            reset_of(&row, row.counter.wrapping_add(1), to)
         }),
     ]
 }
