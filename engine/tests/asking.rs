@@ -80,8 +80,7 @@ fn workers_that_start_together_are_even_within_moments() {
 
 #[test]
 fn a_joining_worker_gets_its_share_and_nothing_is_repeated() {
-    let mut rig = fleet(8, 1);
-    rig.secs(10);
+    let mut rig = fleet(8, 1).after(10);
     rig.put_all(0..8, 20);
     rig.secs(2);
     let joined = rig.now;
@@ -100,8 +99,7 @@ fn a_joining_worker_gets_its_share_and_nothing_is_repeated() {
 
 #[test]
 fn five_workers_that_join_one_are_even_soon_with_bounded_moves() {
-    let mut rig = fleet(200, 1);
-    rig.secs(5);
+    let mut rig = fleet(200, 1).after(5);
     rig.put_all(0..200, 5);
     let before = rig.all_told(TOOK);
     rig.join_all(5);
@@ -139,8 +137,7 @@ fn a_dead_worker_is_noticed_a_lease_after_its_last_write() {
 
 /// A fleet of two in which the second one has asked for leases, and then died, or was told to stop. When the first lease was handed over.
 fn given_in_vain(stops: bool) -> (Rig, Mono) {
-    let mut rig = fleet(4, 1);
-    rig.secs(10);
+    let mut rig = fleet(4, 1).after(10);
     let asker = rig.join();
     while !rig.rows().values().any(|row| row.handing_over.is_some()) {
         rig.run(Span::from_millis(10));
@@ -172,13 +169,11 @@ fn a_lease_given_to_a_worker_that_died_is_taken_back() {
 
 /// A fleet of one worker with hanging handlers, and a second worker requesting its share.
 fn asked_of_a_slow_one() -> Rig {
-    let mut rig = fleet(2, 1);
-    rig.secs(10);
+    let mut rig = fleet(2, 1).after(10);
     rig[0].trap(hangs(DELIVER));
     rig.put_all(0..2, 3);
     rig.secs(2);
-    rig.join();
-    rig.secs(25);
+    rig.join_then(25);
     assert_eq!(held(&rig), [2, 0], "the handler has time to finish");
     assert_eq!(aborts(&rig), 0);
     rig
@@ -208,8 +203,7 @@ fn a_late_hand_over_is_made_without_its_handler() {
     until(&mut rig, looks, |rig| held(rig) == [1, 1]);
     assert!(rig[1].commands(OPEN).any(|(at, _)| at.since(stopped) <= looks));
     assert_eq!(rig.all_told(stolen), 0);
-    rig.secs(30);
-    rig.assert_all_processed();
+    rig.assert_all_processed_in(30);
 }
 
 /// A handler that does not stop either loses the lease a little later.
@@ -219,16 +213,14 @@ fn a_late_hand_over_ends_in_a_steal() {
     until(&mut rig, Span::from_secs(16), |rig| held(rig)[1] == 1);
     assert_eq!((aborts(&rig), rig.all_told(stolen)), (1, 1));
     rig.free(0);
-    rig.secs(30);
-    rig.assert_all_processed();
+    rig.assert_all_processed_in(30);
 }
 
 /// As soon as one owner does not say that it hands leases over, leases are stolen as in KCL, and scans are as seldom as
 /// in KCL.
 #[test]
 fn beside_another_program_leases_are_stolen_one_at_a_time() {
-    let mut rig = fleet(9, 1);
-    rig.secs(5);
+    let mut rig = fleet(9, 1).after(5);
     for row in rig.rows_mut().values_mut().take(8) {
         (row.owner, row.counter) = (Some("java".into()), row.counter + 1);
         row.hands_over = HandsOver::No;
@@ -249,8 +241,7 @@ fn beside_another_program_leases_are_stolen_one_at_a_time() {
 /// Scans that fail make quick scans more seldom, for as many scans as the pause was doubled, however long the outage was.
 #[test]
 fn scans_are_quick_again_soon_after_an_outage() {
-    let mut rig = fleet(4, 1);
-    rig.secs(10);
+    let mut rig = fleet(4, 1).after(10);
     rig[0].trap(meets(SCAN, Trick::THROTTLED));
     rig.secs(600);
     rig[0].trap = None;
@@ -263,8 +254,7 @@ fn scans_are_quick_again_soon_after_an_outage() {
 
 #[test]
 fn a_claim_whose_answer_is_lost_is_made_all_the_same() {
-    let mut rig = fleet(4, 1);
-    rig.secs(10);
+    let mut rig = fleet(4, 1).after(10);
     rig.join_trapped(first(1, CLAIM, Trick::ANSWER_LOST));
     until(&mut rig, Span::from_secs(5), |rig| held(rig) == [2, 2]);
     assert_eq!((rig.duplicates(), rig.all_told(stolen)), (0, 0));
@@ -273,8 +263,7 @@ fn a_claim_whose_answer_is_lost_is_made_all_the_same() {
 /// A worker never holds more leases than allowed, however many it is given.
 #[test]
 fn nobody_is_given_more_than_it_may_have() {
-    let mut rig = fleet(6, 1);
-    rig.secs(5);
+    let mut rig = fleet(6, 1).after(5);
     rig.configure(|config| config.with_max_leases(2));
     rig.join();
     until(&mut rig, Span::from_secs(5), |rig| held(rig) == [4, 2]);
@@ -346,15 +335,13 @@ fn of_workers_starting_at_once_each_asks_for_its_share() {
 
 #[test]
 fn a_worker_that_crashes_again_and_again_takes_few_leases_down() {
-    let mut rig = fleet(40, 3);
-    rig.secs(20);
+    let mut rig = fleet(40, 3).after(20);
     let mut lost = Vec::new();
     for _ in 0..12 {
         let last = rig.workers.len() - 1;
         lost.push(held(&rig)[last]);
         rig[last].die();
-        rig.join();
-        rig.secs(5);
+        rig.join_then(5);
     }
     assert!(lost[0] >= 13, "{lost:?}");
     assert!(lost[1..].iter().all(|held| *held <= 2), "{lost:?}");
@@ -370,8 +357,7 @@ fn a_worker_that_crashes_again_and_again_takes_few_leases_down() {
 
 #[test]
 fn a_dead_worker_is_asked_for_nothing() {
-    let mut rig = fleet(8, 2);
-    rig.secs(30);
+    let mut rig = fleet(8, 2).after(30);
     rig[0].die();
     let dead = rig[0].me();
     rig.secs(4);

@@ -89,8 +89,7 @@ fn every_write_survives_every_answer() {
 
 fn survives(kind: Format, write: Write, answer: Answer) {
     let case = format!("{kind:?}: {write:?} is {answer:?}");
-    let mut rig = Rig::with_format(kind.codec(), 1, 1);
-    rig.secs(60);
+    let mut rig = Rig::with_format(kind.codec(), 1, 1).after(60);
     rig[0].trap(first(1, write.act(), answer.trick()));
     rig[0].forget();
     write.bring_about(&mut rig);
@@ -154,8 +153,7 @@ fn a_belief_is_counted_from_an_attempt_that_others_may_know() {
         (Format::VmwareGoKcl, false, true),
     ] {
         let case = format!("{kind:?}, the first is applied: {applied}");
-        let mut rig = Rig::with_format(kind.codec(), 1, 1);
-        rig.secs(60);
+        let mut rig = Rig::with_format(kind.codec(), 1, 1).after(60);
         let mut attempts = 0;
         rig[0].forget();
         rig[0].trap(move |effect| {
@@ -221,8 +219,7 @@ fn the_row_of_a_lease_that_ran_out_is_not_put_back() {
 #[test]
 fn a_row_that_is_gone_after_its_last_write_was_applied() {
     for write in [Write::End, Write::Release] {
-        let mut rig = Rig::new(1, 1);
-        rig.secs(60);
+        let mut rig = Rig::new(1, 1).after(60);
         let mut done = false;
         rig[0].trap(move |effect| {
             if write.act().is(effect) && !std::mem::replace(&mut done, true) {
@@ -248,8 +245,7 @@ fn a_row_that_is_gone_after_its_last_write_was_applied() {
 
 /// The first worker's lease after an outside change of its row, and the notices of its loss.
 fn changed(write: Option<Write>, change: impl FnOnce(&mut LeaseRow)) -> (Rig, Vec<String>) {
-    let mut rig = Rig::new(1, 1);
-    rig.secs(60);
+    let mut rig = Rig::new(1, 1).after(60);
     rig[0].notices.clear();
     if let Some(write) = write {
         // Not applied, though no worker knows; and before the next attempt the row changes.
@@ -306,8 +302,7 @@ fn a_shard_is_ended_by_us_only_if_we_tried_to() {
 /// All attempts between two acknowledged writes have the same guard: a release may be refused as a renewal was applied.
 #[test]
 fn a_release_that_an_applied_renewal_refused_is_written_again() {
-    let mut rig = Rig::new(1, 1);
-    rig.secs(60);
+    let mut rig = Rig::new(1, 1).after(60);
     rig[0].forget();
     rig[0].trap(first(1, RENEW, Trick::ANSWER_LOST));
     while rig[0].sent(RENEW) == 0 {
@@ -323,12 +318,10 @@ fn a_release_that_an_applied_renewal_refused_is_written_again() {
 #[test]
 fn a_claimed_lease_is_handed_over_whatever_its_answers() {
     for answer in Answer::ALL {
-        let mut rig = Rig::with_format(Format::VmwareGoKcl.codec(), 2, 1);
-        rig.secs(60);
+        let mut rig = Rig::with_format(Format::VmwareGoKcl.codec(), 2, 1).after(60);
         rig[0].trap(first(1, HAND_OVER, answer.trick()));
         rig[0].forget();
-        rig.join();
-        rig.secs(60);
+        rig.join_then(60);
         assert_ne!(rig.owner(0), rig.owner(1), "{answer:?}");
         assert_eq!((rig[0].told(RELEASED), rig[0].told(LOST)), (1, 0), "{answer:?}");
         let again = usize::from(answer != Answer::AppliedButRefusedWithoutTheRow);

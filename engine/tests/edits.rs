@@ -36,8 +36,7 @@ fn reports(rig: &Rig, wanted: &LeaseKey) -> (Vec<u64>, String) {
 
 #[test]
 fn a_row_that_cannot_be_read_is_told_for_as_long_as_it_is_so() {
-    let mut rig = Rig::new(2, 1);
-    rig.secs(60);
+    let mut rig = Rig::new(2, 1).after(60);
     rig[0].die();
     let key = breaks(&mut rig, 0);
     rig.workers.clear();
@@ -62,8 +61,7 @@ fn a_row_that_cannot_be_read_is_told_for_as_long_as_it_is_so() {
     assert!(rig.row(1).checkpoint.position().is_some(), "the other one is read");
 
     rig.table.unreadable.clear();
-    rig.secs(60);
-    rig.assert_all_processed();
+    rig.assert_all_processed_in(60);
     let before = reports(&rig, &key).0.len();
     rig.secs(4_000);
     assert_eq!(reports(&rig, &key).0.len(), before, "it is mended");
@@ -80,8 +78,7 @@ fn a_child_says_that_the_row_of_its_parent_cannot_be_read() {
     rig[0].die();
     breaks(&mut rig, 0);
     rig.workers.clear();
-    rig.join();
-    rig.secs(200);
+    rig.join_then(200);
     let parent = vec![shard_id(0)];
     let stalls = rig[0].news(|notice| match notice {
         Notice::Stalled { why, .. } => Some(why),
@@ -138,8 +135,7 @@ fn put_at(rig: &mut Rig, checkpoint: Checkpoint) {
 #[test]
 fn one_row_at_no_place_is_told_and_the_rest_is_read() {
     for spoiled in [Checkpoint::ShardEnd, Checkpoint::At(Position::of(0.into()))] {
-        let mut rig = begins_anew_beside(spoiled);
-        rig.secs(300);
+        let mut rig = begins_anew_beside(spoiled).after(300);
         let fatal = |notice: &Notice| matches!(notice, Notice::Fatal(Fatal::OtherStream { .. }));
         assert_eq!(rig.all_told(fatal), 0, "{spoiled:?}");
         assert_eq!((rig.row(0).checkpoint, rig.owner(0)), (spoiled, None));
@@ -153,8 +149,7 @@ fn one_row_at_no_place_is_told_and_the_rest_is_read() {
         }
         // An operator puts it at the oldest record.
         put_at(&mut rig, Checkpoint::TrimHorizon);
-        rig.secs(120);
-        rig.assert_all_processed();
+        rig.assert_all_processed_in(120);
     }
 }
 
@@ -162,14 +157,12 @@ fn one_row_at_no_place_is_told_and_the_rest_is_read() {
 #[test]
 fn a_parent_that_only_a_row_names_is_not_waited_for() {
     for parent in [0, 1] {
-        let mut rig = Rig::new(3, 1);
-        rig.secs(60);
+        let mut rig = Rig::new(3, 1).after(60);
         rig[0].die();
         rig.row_mut(0).parents = vec![shard_id(parent)];
         rig.put_all(0..3, 5);
         let next = rig.join();
-        rig.secs(200);
-        rig.assert_all_processed();
+        rig.assert_all_processed_in(200);
         let names = |notice: &Notice| matches!(notice, Notice::NotParents { parents, .. } if *parents == [shard_id(parent)]);
         assert_eq!(rig[next].told(names), 1, "{parent}");
     }

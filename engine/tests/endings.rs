@@ -9,8 +9,7 @@ use leasehold_engine::time::Span;
 
 #[test]
 fn an_end_waits_while_a_child_cannot_be_created() {
-    let mut rig = Rig::new(1, 1);
-    rig.secs(20);
+    let mut rig = Rig::new(1, 1).after(20);
     rig.split(0);
     rig[0].trap(meets(CREATE.of(1), Trick::THROTTLED));
     rig.secs(120);
@@ -21,8 +20,7 @@ fn an_end_waits_while_a_child_cannot_be_created() {
 /// The child of two shards waits for the lease of the other parent, and the owner tells the cause of the wait once.
 #[test]
 fn a_merged_childs_wait_is_said_once() {
-    let mut rig = Rig::new(2, 1);
-    rig.secs(20);
+    let mut rig = Rig::new(2, 1).after(20);
     // One parent of the child is itself a child whose lease does not come for long.
     let (near, far) = rig.split(0);
     let child = rig.merge(far, 1);
@@ -41,8 +39,7 @@ fn a_merged_childs_wait_is_said_once() {
 
 #[test]
 fn childrens_leases_are_created_with_ranges_and_parents() {
-    let mut rig = Rig::new(2, 1);
-    rig.secs(20);
+    let mut rig = Rig::new(2, 1).after(20);
     let (one, other) = rig.split(0);
     let merged = rig.merge(other, 1);
     rig.secs(60);
@@ -61,8 +58,7 @@ fn childrens_leases_are_created_with_ranges_and_parents() {
 
 /// A worker with both parents of a merged child. One parent has no lease yet, as its creation is never answered.
 fn waits_for_a_parents_lease() -> (Rig, u32, u32) {
-    let mut rig = Rig::new(2, 1);
-    rig.secs(20);
+    let mut rig = Rig::new(2, 1).after(20);
     let (_, far) = rig.split(0);
     let child = rig.merge(far, 1);
     rig[0].trap(hangs(CREATE.of(far)));
@@ -118,8 +114,7 @@ fn a_look_at_the_other_parent_may_come_as_the_end_is_written() {
 
 #[test]
 fn another_parents_lease_that_is_known_is_not_looked_for() {
-    let mut rig = Rig::new(2, 1);
-    rig.secs(60);
+    let mut rig = Rig::new(2, 1).after(60);
     let child = rig.merge(0, 1);
     rig.secs(60);
     assert!(rig.has_row(child));
@@ -140,8 +135,7 @@ fn a_child_that_was_read_gets_no_lease_again() {
     for n in [0, one, other] {
         add_row(&mut rig, n);
     }
-    rig.join();
-    rig.secs(120);
+    rig.join_then(120);
     assert!(rig.row(0).checkpoint.is_end());
     assert!(!rig.has_row(child) && !rig.has_row(1));
 }

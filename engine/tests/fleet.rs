@@ -19,8 +19,7 @@ fn is_at_tip(rig: &Rig, n: u32) -> bool {
 fn a_lone_worker_creates_takes_and_reads_all_to_the_tip() {
     let mut rig = Rig::new(4, 1);
     rig.put_all(0..4, 100);
-    rig.secs(30);
-    rig.assert_all_processed();
+    rig.assert_all_processed_in(30);
     assert_eq!(rig.duplicates(), 0);
     assert_eq!(rig.owners(4), [Some(0); 4]);
     assert!(rig.rows().values().all(|row| matches!(row.checkpoint, Checkpoint::At(_))), "{:?}", rig.rows());
@@ -30,24 +29,20 @@ fn a_lone_worker_creates_takes_and_reads_all_to_the_tip() {
 fn the_table_is_created_if_it_is_missing() {
     let mut rig = Rig::new(1, 0);
     rig.table.rows = None;
-    rig.join();
-    rig.secs(10);
+    rig.join_then(10);
     assert_eq!(rig.owner(0), Some(0));
 }
 
 #[test]
 fn three_workers_end_with_even_shares() {
-    let mut rig = Rig::new(9, 3);
-    rig.secs(300);
+    let rig = Rig::new(9, 3).after(300);
     assert_eq!([0, 1, 2].map(|worker| rig.owned(worker, 9)), [3, 3, 3]);
 }
 
 #[test]
 fn every_take_was_chosen_and_the_choice_says_what_was_weighed() {
-    let mut rig = Rig::new(4, 1);
-    rig.secs(30);
-    rig.join();
-    rig.secs(120);
+    let mut rig = Rig::new(4, 1).after(30);
+    rig.join_then(120);
     let choices = |worker| {
         rig[worker].news(|notice| match notice {
             Notice::Chose(choice) => Some(choice),
@@ -71,8 +66,7 @@ fn every_take_was_chosen_and_the_choice_says_what_was_weighed() {
 
 #[test]
 fn a_joining_worker_gets_its_share_and_nothing_runs_twice() {
-    let mut rig = Rig::new(4, 1);
-    rig.secs(30);
+    let mut rig = Rig::new(4, 1).after(30);
     rig.join();
     for _ in 0..20 {
         rig.put_all(0..4, 10);
@@ -84,13 +78,11 @@ fn a_joining_worker_gets_its_share_and_nothing_runs_twice() {
 
 #[test]
 fn a_dead_workers_leases_are_taken_after_expiry_and_not_before() {
-    let mut rig = Rig::new(4, 2);
-    rig.secs(120);
+    let mut rig = Rig::new(4, 2).after(120);
     rig[0].die();
     let died = rig.now;
     rig.put_all(0..4, 10);
-    rig.secs(60);
-    rig.assert_all_processed();
+    rig.assert_all_processed_in(60);
     assert_eq!(rig.owners(4), [Some(1); 4]);
     let took = rig[1].told_at(TOOK).into_iter().find(|at| *at > died).unwrap();
     assert!(took.since(died) >= rig.config.hold(), "taken {} after the death", took.since(died));
@@ -115,8 +107,7 @@ fn a_shutdown_checkpoints_closes_and_releases_everything() {
 
 #[test]
 fn a_worker_cut_off_from_its_table_fences_itself_and_resumes() {
-    let mut rig = Rig::new(1, 1);
-    rig.secs(20);
+    let mut rig = Rig::new(1, 1).after(20);
     let of_table = |effect: &Effect| matches!(effect, Effect::Table(_));
     rig[0].trap(meets(of_table, Trick::Instead(Outcome::NotSent(Cause::Network))));
     rig.put(0, 5);
@@ -128,8 +119,7 @@ fn a_worker_cut_off_from_its_table_fences_itself_and_resumes() {
     rig.secs(15);
     assert_eq!(processed(&rig), before, "handed over without a valid lease");
     rig[0].trap = None;
-    rig.secs(30);
-    rig.assert_all_processed();
+    rig.assert_all_processed_in(30);
     assert_eq!(rig[0].told(RESUMED), 1);
 }
 
@@ -158,8 +148,7 @@ fn a_missing_shard_has_not_ended_while_the_stream_lists_it() {
     rig.secs(20);
     rig[0].trap(first(3, RECORDS, Trick::refused(Why::NotFound)));
     rig.put(0, 10);
-    rig.secs(60);
-    rig.assert_all_processed();
+    rig.assert_all_processed_in(60);
     assert!(!rig.row(0).checkpoint.is_end());
 }
 
@@ -181,8 +170,7 @@ fn a_stream_deleted_under_way_ends_the_worker_with_its_progress() {
 
 #[test]
 fn a_stream_made_anew_is_not_read_with_old_checkpoints() {
-    let mut rig = Rig::new(1, 1);
-    rig.secs(20);
+    let mut rig = Rig::new(1, 1).after(20);
     rig.stream.created = Some(Wall(99));
     rig.stream.records.clear();
     rig.secs(60);
@@ -192,8 +180,7 @@ fn a_stream_made_anew_is_not_read_with_old_checkpoints() {
 
 #[test]
 fn a_table_that_is_deleted_under_way_ends_the_worker() {
-    let mut rig = Rig::new(1, 1);
-    rig.secs(20);
+    let mut rig = Rig::new(1, 1).after(20);
     rig.table.rows = None;
     rig.secs(60);
     let gone = |notice: &Notice| matches!(notice, Notice::Fatal(Fatal::TableGone { .. }));
@@ -207,15 +194,13 @@ fn a_row_gets_the_hash_range_that_it_lacks() {
     row.owner = Some("w9:9".into());
     let mut rig = Rig::new(1, 0);
     rig.insert(row);
-    rig.join();
-    rig.secs(300);
+    rig.join_then(300);
     assert_eq!(rig.row(0).range, Some(HashRange::ALL));
 }
 
 #[test]
 fn a_stolen_lease_is_kept_while_its_former_owner_may_believe() {
-    let mut rig = Rig::new(2, 1);
-    rig.secs(30);
+    let mut rig = Rig::new(2, 1).after(30);
     rig.join();
     // The thief has just stolen; the victim does not know yet.
     while (0..2).all(|shard| rig.owner(shard) == Some(0)) {
@@ -233,8 +218,7 @@ fn a_stolen_lease_is_kept_while_its_former_owner_may_believe() {
 
 #[test]
 fn a_steal_given_up_and_come_true_settles_like_any_other() {
-    let mut rig = Rig::new(4, 1);
-    rig.secs(60);
+    let mut rig = Rig::new(4, 1).after(60);
     rig.join();
     // The take is applied, and no answer about the row comes until it is given up.
     let (mut taken, mut left) = (None, 13);

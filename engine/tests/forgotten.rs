@@ -60,8 +60,7 @@ fn a_forgotten_parent_is_not_waited_for_by_known_children() {
     [closed, open].into_iter().for_each(|shard| rig.stream.insert(shard));
     // Their rows do not name their hash keys.
     [18, 19].into_iter().for_each(|n| rig.insert(bare(n)));
-    rig.join();
-    rig.secs(600);
+    rig.join_then(600);
     for shard in [18, 19, 21].map(id) {
         // A finished one may have been removed.
         let left = rig.rows().get(shard.as_str());
@@ -84,8 +83,7 @@ fn a_single_list_does_not_show_that_a_parent_is_forgotten() {
     }
     let lagging = [left, right].map(|child| rig.stream.shards[&shard_id(child)].clone());
     rig.join_trapped(first(1, LIST, Trick::listed(lagging)));
-    rig.secs(400);
-    rig.assert_all_processed();
+    rig.assert_all_processed_in(400);
     let (_, open) = rig[0].commands(OPEN).next().expect("a shard is opened");
     assert!(OPEN.of(0).is(open), "{open:?}");
 }

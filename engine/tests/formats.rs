@@ -152,8 +152,7 @@ fn children_wait_for_their_parents_and_survive_a_crash() {
         let merged = rig.merge(right, 1);
         rig.put_all([left, merged], 20);
         rig[0].die();
-        rig.secs(200);
-        rig.assert_all_processed();
+        rig.assert_all_processed_in(200);
         for shard in [0, 1, right] {
             assert!(rig.row(shard).checkpoint.is_end(), "{} {shard}", format.key_name());
         }
@@ -189,8 +188,7 @@ fn the_rows_of_forgotten_shards_go_and_no_others() {
 #[test]
 fn a_claimed_lease_is_taken_without_a_scan() {
     for lost_answer in [false, true] {
-        let mut rig = Rig::with_format(Format::VmwareGoKcl.codec(), 2, 1);
-        rig.secs(60);
+        let mut rig = Rig::with_format(Format::VmwareGoKcl.codec(), 2, 1).after(60);
         assert_eq!(rig.owner(0), rig.owner(1));
         let mut claimed = false;
         let never_scans_again = move |effect: &Effect| match effect {
@@ -212,8 +210,7 @@ fn a_claimed_lease_is_taken_without_a_scan() {
         assert_eq!(rig[1].told(CLAIMED), 1, "answer lost: {lost_answer}");
         rig.put(0, 5);
         rig.put(1, 5);
-        rig.secs(15);
-        rig.assert_all_processed();
+        rig.assert_all_processed_in(15);
     }
 }
 

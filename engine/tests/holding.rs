@@ -51,8 +51,7 @@ fn the_last_writes_of_a_lease_are_tried_again_soon() {
         ("the last checkpoint", CHECKPOINT, save_and_stop),
     ];
     for (case, act, bring_about) in cases {
-        let mut rig = Rig::new(1, 1);
-        rig.secs(20);
+        let mut rig = Rig::new(1, 1).after(20);
         rig[0].trap(first(1, act, Trick::THROTTLED));
         bring_about(&mut rig);
         rig.secs(20);
@@ -66,8 +65,7 @@ fn the_last_writes_of_a_lease_are_tried_again_soon() {
 /// A worker that finds a released lease starts at once, while the former owner may still believe in the lease.
 #[test]
 fn a_stolen_lease_is_released_once_no_former_owner_believes() {
-    let mut rig = Rig::new(4, 1);
-    rig.secs(60);
+    let mut rig = Rig::new(4, 1).after(60);
     let thief = rig.join();
     while rig[thief].sent(TAKE) == 0 {
         rig.run(Span::from_millis(100));
@@ -80,8 +78,7 @@ fn a_stolen_lease_is_released_once_no_former_owner_believes() {
 
 #[test]
 fn nothing_is_repeated_while_an_answer_is_waited_for() {
-    let mut rig = Rig::new(1, 1);
-    rig.secs(20);
+    let mut rig = Rig::new(1, 1).after(20);
     rig[0].trap(hangs(RENEW));
     rig.secs(8);
     let before = rig[0].turns();

@@ -211,11 +211,9 @@ fn a_fleet_without_java_works_by_our_own_rules() {
     let mut rig = led(8, 0);
     // The Java worker died two minutes ago.
     rig.secs(120);
-    rig.join();
-    rig.secs(2);
+    rig.join_then(2);
     assert_eq!(rig[0].held(), 8);
-    rig.join();
-    rig.secs(3);
+    rig.join_then(3);
     assert_eq!((rig[0].held(), rig[1].held()), (4, 4));
     assert!(report_of(&rig, 1).is_some(), "a Java worker that comes back is to know of it");
 }
@@ -225,8 +223,7 @@ fn a_report_is_as_old_as_it_says_when_it_is_seen_first() {
     let mut rig = led(8, 0);
     // The Java worker died 50 s ago: the worker counts for 10 s more.
     rig.secs(50);
-    rig.join();
-    rig.secs(8);
+    rig.join_then(8);
     assert_eq!(rig[0].held(), 0);
     rig.secs(5);
     assert_eq!(rig[0].held(), 8);
@@ -237,8 +234,7 @@ fn a_fleet_that_migrates_gets_reports_and_is_counted_as_before() {
     for (state, reported) in [("CLIENT_VERSION_UPGRADE_FROM_2X", true), ("CLIENT_VERSION_2X", false)] {
         let mut rig = fleet(4, 0);
         version(&mut rig, state);
-        rig.join();
-        rig.secs(3);
+        rig.join_then(3);
         assert_eq!(rig[0].held(), 4, "{state}");
         assert_eq!(report_of(&rig, 0).is_some(), reported, "{state}");
         // Back again: the report goes, or workers of KCL 2.x would not understand the row.
@@ -285,8 +281,7 @@ fn a_member_that_stops_passes_its_leases_on() {
 /// The leader of KCL moves leases by their throughput, and moves none while no row tells any.
 #[test]
 fn a_member_writes_its_throughput_beside_workers_of_kcl_3_alone() {
-    let mut rig = fleet(2, 1);
-    rig.secs(100);
+    let mut rig = fleet(2, 1).after(100);
     assert_eq!(rig[0].sent(WEIGH), 0);
     version(&mut rig, "CLIENT_VERSION_3X");
     rig.put(0, 1_000);

@@ -351,8 +351,7 @@ fn a_member_steals_nothing_while_tables_beside_are_unreadable() {
     java_lives(&mut rig, OF_34, 600);
     assert_eq!(rig[0].held(), 0);
     // Nor when it knew of no live worker of KCL before.
-    let mut rig = led(8, 1);
-    rig.secs(100);
+    let mut rig = led(8, 1).after(100);
     assert_eq!(rig[0].held(), 8);
     rig[0].trap(meets(looks, Trick::THROTTLED));
     rig.secs(60);

@@ -12,8 +12,7 @@ use leasehold_engine::output::{Effect, TableOp};
 fn without_such_tables_a_worker_looks_once() {
     let mut rig = leases(4);
     rig.join();
-    rig.join();
-    rig.secs(3_600);
+    rig.join_then(3_600);
     assert_eq!([rig[0].sent(looks), rig[1].sent(looks)], [1, 1]);
     assert_eq!((rig[0].held(), rig[1].held()), (2, 2));
     assert_eq!(news(&rig, 0), []);
@@ -28,8 +27,7 @@ fn without_such_tables_a_worker_looks_once() {
 #[test]
 fn later_tables_are_found_when_another_program_owns_a_lease() {
     let mut rig = leases(4);
-    rig.join();
-    rig.secs(10);
+    rig.join_then(10);
     assert_eq!((rig[0].held(), rig[0].sent(looks)), (4, 1));
     make_tables(&mut rig);
     java_lives(&mut rig, OF_34, 30);
@@ -66,8 +64,7 @@ fn a_denied_look_is_told_once_and_stops_nothing() {
 /// A person removes the tables of a fleet that has long been gone.
 #[test]
 fn tables_that_are_removed_end_the_membership() {
-    let mut rig = led(4, 1);
-    rig.secs(100);
+    let mut rig = led(4, 1).after(100);
     assert_eq!(rig[0].held(), 4, "no worker of KCL lives");
     rig.table.fleet_tables.clear();
     rig.secs(30);

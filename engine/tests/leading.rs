@@ -9,8 +9,7 @@ use leasehold_engine::time::{Mono, Span};
 /// The lead goes to the member that is first by name, in both directions.
 #[test]
 fn the_lead_goes_to_a_first_name_and_from_a_silent_one() {
-    let mut rig = fleet(2, 1);
-    rig.secs(10);
+    let mut rig = fleet(2, 1).after(10);
     assert_eq!(rig.side.leads(), Some(rig[0].me()));
     beside(&mut rig, "0-client", 10);
     assert_eq!(rig.side.leads(), None, "stepped down");
@@ -26,8 +25,7 @@ fn the_lead_goes_to_a_first_name_and_from_a_silent_one() {
 /// A leader that stood still finds a list shared out meanwhile by another leader, and does not write its older list.
 #[test]
 fn an_old_list_of_shards_is_not_shared_out() {
-    let mut rig = fleet(1, 1);
-    rig.secs(20);
+    let mut rig = fleet(1, 1).after(20);
     rig[0].trap(hangs(SHARE));
     let (a, b) = rig.split(0);
     rig.put(0, 5);
@@ -46,8 +44,7 @@ fn a_list_of_shards_from_the_future_is_corrected() {
     let hour = 3_600_000_000_000;
     let shared = Shared { shards: [0, 1].map(shard_id).to_vec(), at: stamp(&rig) + hour };
     rig.side.write(MembersChange::Share { shared, seen: None });
-    rig.join();
-    rig.secs(60);
+    rig.join_then(60);
     let shared = rig.side.shared().unwrap();
     assert_eq!(shared.shards, [0, 1].map(shard_id));
     assert!(shared.at < stamp(&rig), "{shared:?}");
@@ -80,8 +77,7 @@ fn only_rows_of_the_long_dead_are_removed() {
     let now = stamp(&rig);
     rig.side.register("week", now - 7 * day);
     rig.side.register("yesterday", now - day);
-    rig.join();
-    rig.secs(60);
+    rig.join_then(60);
     let me = rig[0].me();
     assert_eq!(rig.side.members(), [me, WorkerId::from("yesterday")]);
 }
@@ -96,8 +92,7 @@ fn client_leads(rig: &mut Rig) {
 /// A silent leader counts for a while; until then no member does its part, though its name is no longer first.
 #[test]
 fn nobody_shares_out_while_another_leads() {
-    let mut rig = fleet(1, 1);
-    rig.secs(20);
+    let mut rig = fleet(1, 1).after(20);
     rig.side.register("0-client", stamp(&rig));
     client_leads(&mut rig);
     rig.side.write(MembersChange::Leave("0-client".into()));
@@ -115,8 +110,7 @@ fn nobody_shares_out_while_another_leads() {
 /// know the present leader.
 #[test]
 fn a_leader_that_could_not_say_so_shares_nothing_out() {
-    let mut rig = fleet(1, 1);
-    rig.secs(20);
+    let mut rig = fleet(1, 1).after(20);
     rig[0].trap(hangs(LEAD));
     rig.secs(10);
     assert_eq!(rig[0].hung.len(), 1);
@@ -129,8 +123,7 @@ fn a_leader_that_could_not_say_so_shares_nothing_out() {
 /// While no list is shared out, only the first member by name may share one out.
 #[test]
 fn the_first_list_is_shared_out_by_the_first_member() {
-    let mut rig = fleet(4, 2);
-    rig.secs(30);
+    let mut rig = fleet(4, 2).after(30);
     assert_eq!(rig.side.shards().len(), 4);
     assert_eq!((rig[0].sent(SHARE), rig[1].sent(SHARE)), (1, 0));
 }
@@ -155,8 +148,7 @@ fn the_dead_are_removed_one_after_the_other() {
 #[test]
 fn a_worker_that_reads_of_another_leader_assigns_nothing() {
     for replaced in [false, true] {
-        let mut rig = fleet(1, 1);
-        rig.secs(20);
+        let mut rig = fleet(1, 1).after(20);
         rig[0].trap(hangs(LIST));
         rig.until_hung(0, Span::from_millis(100), LIST);
         rig.split(0);

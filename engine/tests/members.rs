@@ -25,15 +25,13 @@ fn three_members_have_the_shards_that_are_theirs_by_rank() {
 
 #[test]
 fn the_tables_beside_the_lease_table_are_created() {
-    let mut rig = fleet(1, 1);
-    rig.secs(5);
+    let mut rig = fleet(1, 1).after(5);
     assert_eq!(rig.side.members(), [rig[0].me()]);
 }
 
 #[test]
 fn a_joining_worker_gets_its_turns_and_no_record_comes_twice() {
-    let mut rig = fleet(4, 1);
-    rig.secs(30);
+    let mut rig = fleet(4, 1).after(30);
     assert_eq!(rig.owners(4), [Some(0); 4]);
     rig.join();
     for _ in 0..6 {
@@ -47,8 +45,7 @@ fn a_joining_worker_gets_its_turns_and_no_record_comes_twice() {
 
 #[test]
 fn a_leaving_worker_is_not_counted_and_leads_no_more() {
-    let mut rig = fleet(4, 2);
-    rig.secs(40);
+    let mut rig = fleet(4, 2).after(40);
     let leader = rig.side.leads();
     assert_eq!(leader, Some(rig[0].me()));
     rig.call(0, Call::Shutdown);
@@ -63,8 +60,7 @@ fn a_leaving_worker_is_not_counted_and_leads_no_more() {
 
 #[test]
 fn the_turns_of_the_dead_are_taken_after_a_long_silence() {
-    let mut rig = fleet(4, 2);
-    rig.secs(40);
+    let mut rig = fleet(4, 2).after(40);
     rig[0].die();
     let died = rig.now;
     rig.put_all(0..4, 10);
@@ -86,8 +82,7 @@ fn a_split_is_read_through_in_order_and_shared_out_anew() {
     rig.put_all([a, b], 20);
     let merged = rig.merge(b, 1);
     rig.put(merged, 30);
-    rig.secs(120);
-    rig.assert_all_processed();
+    rig.assert_all_processed_in(120);
     assert_eq!(rig.duplicates(), 0);
     for ended in [0, 1, b] {
         assert_eq!(rig.row(ended).checkpoint, Checkpoint::ShardEnd);
@@ -169,8 +164,7 @@ fn a_take_that_was_late_undoes_nothing() {
 /// An owner without progress to commit writes all the same, so that no member takes it for dead.
 #[test]
 fn an_idle_shard_is_renewed() {
-    let mut rig = fleet(1, 1);
-    rig.secs(20);
+    let mut rig = fleet(1, 1).after(20);
     let before = rig.row(0).counter;
     rig.secs(8);
     let after = rig.row(0).counter;
@@ -182,8 +176,7 @@ fn an_idle_shard_is_renewed() {
 #[test]
 fn nobody_is_robbed_by_a_wrong_clock() {
     for ahead in [3_600_000, -3_600_000] {
-        let mut rig = fleet(4, 1);
-        rig.secs(30);
+        let mut rig = fleet(4, 1).after(30);
         rig.wall_ahead = vec![0, ahead];
         rig.join();
         for _ in 0..6 {
@@ -201,8 +194,7 @@ fn nobody_is_robbed_by_a_wrong_clock() {
 /// While the tables of members are out of reach, every member goes on with its leases.
 #[test]
 fn leases_outlive_the_tables_of_members() {
-    let mut rig = fleet(4, 2);
-    rig.secs(40);
+    let mut rig = fleet(4, 2).after(40);
     for worker in 0..2 {
         rig[worker].trap(meets(
             |effect: &Effect| matches!(effect, Effect::Table(TableOp::Members(_))),
@@ -219,8 +211,7 @@ fn leases_outlive_the_tables_of_members() {
 
 #[test]
 fn a_late_write_of_our_name_is_given_up_if_not_our_turn() {
-    let mut rig = fleet(2, 2);
-    rig.secs(40);
+    let mut rig = fleet(2, 2).after(40);
     assert_eq!(rig.owners(2), [Some(0), Some(1)]);
     rig.call(0, Call::Shutdown);
     rig.secs(3);
@@ -249,8 +240,7 @@ fn a_registration_that_failed_is_made_up_for() {
 fn a_child_that_a_lagging_list_lacks_waits_for_its_parent() {
     let mut rig = fleet(1, 0);
     rig.configure(|config| config.with_scan_interval(Span::from_secs(2)).with_stream_lag(Span::from_secs(2)));
-    rig.join();
-    rig.secs(20);
+    rig.join_then(20);
     rig.give(0, "0-client");
     beside(&mut rig, "0-client", 4);
     let before: Vec<_> = rig.stream.shards.values().cloned().collect();

@@ -141,8 +141,7 @@ fn the_wait_is_an_option() {
         let fleet = config.fleet().clone();
         config.with_fleet(fleet.with_migration_wait(Span::from_secs(5)))
     });
-    rig.join();
-    rig.secs(10);
+    rig.join_then(10);
     assert!(has_migrated(&rig));
 }
 

@@ -126,8 +126,7 @@ fn a_running_worker_begins_children_of_a_shard_ended_elsewhere() {
 fn a_shard_split_and_merged_at_once_begins_after_its_parents() {
     for format in Format::ALL.map(Format::codec) {
         for (workers, wait) in [(1, 3), (2, 0), (2, 8), (2, 15), (3, 2), (3, 11), (3, 17)] {
-            let mut rig = Rig::with_format(format, 6, workers);
-            rig.secs(100 + wait);
+            let mut rig = Rig::with_format(format, 6, workers).after(100 + wait);
             let (_, high) = rig.split(1);
             let merged = rig.merge(high, 2);
             let start = rig.now;

@@ -17,8 +17,7 @@ fn on_a_table_of(checkpoints: &[Checkpoint], initial: InitialPosition) -> Rig {
         rig.insert(row);
     }
     rig.configure(|config| config.with_initial_position(initial));
-    rig.join();
-    rig.secs(120);
+    rig.join_then(120);
     rig
 }
 
@@ -63,8 +62,7 @@ fn the_default_and_leases_at_the_initial_position_are_not_told() {
 
 #[test]
 fn a_fleet_that_fills_the_table_is_not_told_of_its_leases() {
-    let mut rig = Rig::of(3, 2, |config| config.with_initial_position(NOON));
-    rig.secs(30);
+    let mut rig = Rig::of(3, 2, |config| config.with_initial_position(NOON)).after(30);
     rig.put_all(0..3, 5);
     rig.secs(60);
     for worker in 0..2 {
@@ -72,8 +70,7 @@ fn a_fleet_that_fills_the_table_is_not_told_of_its_leases() {
     }
     // The next worker comes to a table with its checkpoints.
     assert!(matches!(rig.row(0).checkpoint, Checkpoint::At(_)));
-    rig.join();
-    rig.secs(60);
+    rig.join_then(60);
     assert_eq!(continued(&rig, 2).len(), 1);
     assert_eq!(continued(&rig, 0), [] as [String; 0]);
 }
@@ -85,8 +82,7 @@ fn a_table_of_another_stream_is_not_gone_on_with() {
     // The hash keys of this stream's other shard.
     row.range = Some(rig.stream.shards[&shard_id(1)].range);
     rig.insert(row);
-    rig.join();
-    rig.secs(120);
+    rig.join_then(120);
     assert_eq!(rig[0].told(FATAL), 1, "{:?}", rig[0].notices);
     assert_eq!(continued(&rig, 0), [] as [String; 0]);
 }

@@ -12,8 +12,7 @@ use std::collections::BTreeSet;
 /// Found by simulation: a worker without any read while its stream was gone went on with a new stream of the same name.
 #[test]
 fn a_stream_made_anew_is_noticed_though_no_read_tells_of_it() {
-    let mut rig = Rig::new(2, 1);
-    rig.secs(20);
+    let mut rig = Rig::new(2, 1).after(20);
     rig[0].trap(hangs(RECORDS));
     rig.secs(2);
     rig.stream.created = Some(Wall(99));
@@ -41,8 +40,7 @@ fn a_failed_look_is_repeated_soon_however_often_one_failed() {
 #[test]
 fn a_fleet_looks_at_its_stream_about_once_a_minute() {
     for workers in [1, 4] {
-        let mut rig = Rig::new(4, workers);
-        rig.secs(1_800);
+        let rig = Rig::new(4, workers).after(1_800);
         let looks: usize = (0..workers as usize).map(|worker| rig[worker].sent(DESCRIBE_STREAM)).sum();
         assert!((20..=31 + workers as usize).contains(&looks), "{looks}");
     }
@@ -51,8 +49,7 @@ fn a_fleet_looks_at_its_stream_about_once_a_minute() {
 /// Found by simulation: a listing that ends during a scan leads to a choice of its own, and so does the scan.
 #[test]
 fn a_steal_during_a_scan_counts_when_the_scan_ends() {
-    let mut rig = Rig::new(8, 2);
-    rig.secs(60);
+    let mut rig = Rig::new(8, 2).after(60);
     let mut scans = 0;
     let worker = rig.join_trapped(move |effect| {
         scans += u32::from(SCAN.is(effect));
@@ -73,8 +70,7 @@ fn a_steal_during_a_scan_counts_when_the_scan_ends() {
 /// one hole.
 #[test]
 fn a_hole_is_not_looked_into_after_every_hurried_scan() {
-    let mut rig = Rig::new(2, 1);
-    rig.secs(60);
+    let mut rig = Rig::new(2, 1).after(60);
     rig[0].die();
     rig.rows_mut().remove(&shard_id(1).to_lease());
     let worker = rig.join_trapped(meets(CREATE.of(1), Trick::THROTTLED));
@@ -121,8 +117,7 @@ fn an_hour_of_a_fleet_costs_what_the_guide_says() {
     const SHARDS: u32 = 8;
     const WORKERS: u32 = 2;
     for busy in [false, true] {
-        let mut rig = Rig::of(SHARDS, WORKERS, |_| asking());
-        rig.secs(60);
+        let mut rig = Rig::of(SHARDS, WORKERS, |_| asking()).after(60);
         (0..WORKERS as usize).for_each(|worker| rig[worker].forget());
         for _ in 0..3_600 {
             if busy {
@@ -177,12 +172,10 @@ fn writes_refused_without_a_reason_are_repeated_more_seldom() {
         let sent = refuse(&mut rig, 60, shows);
         assert!((8..60).contains(&sent[0]), "an owner: {sent:?}, the row is shown: {shows}");
         rig.put_all(0..2, 5);
-        rig.secs(60);
-        rig.assert_all_processed();
+        rig.assert_all_processed_in(60);
 
         // A worker that finds the lease free.
-        let mut rig = Rig::new(2, 1);
-        rig.secs(30);
+        let mut rig = Rig::new(2, 1).after(30);
         rig[0].die();
         rig.workers.clear();
         rig.row_mut(0).owner = None;
@@ -191,15 +184,13 @@ fn writes_refused_without_a_reason_are_repeated_more_seldom() {
         assert!((8..100).contains(&sent[0]), "a taker: {sent:?}, the row is shown: {shows}");
         assert!(rig.owner(1).is_some(), "the other lease is taken");
         rig.put(0, 5);
-        rig.secs(60);
-        rig.assert_all_processed();
+        rig.assert_all_processed_in(60);
     }
 }
 
 #[test]
 fn a_claim_refused_without_a_reason_is_repeated_more_seldom() {
-    let mut rig = Rig::of(2, 1, |_| asking());
-    rig.secs(30);
+    let mut rig = Rig::of(2, 1, |_| asking()).after(30);
     rig.join();
     let sent = refuse(&mut rig, 60, false);
     assert!(sent[1] < 60, "{sent:?}");

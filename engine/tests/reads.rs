@@ -34,8 +34,7 @@ fn reads_under_way_are_bounded_and_each_shard_has_its_turn() {
     let all: Vec<String> = (0..5).map(|n| shard_id(n).to_string()).collect();
     assert_eq!(turns[..5], all, "an iterator for each, before any has a second read");
     rig.free(0);
-    rig.secs(60);
-    rig.assert_all_processed();
+    rig.assert_all_processed_in(60);
 }
 
 #[test]
@@ -50,14 +49,12 @@ fn reads_of_unknown_size_share_the_memory() {
     rig.secs(60);
     assert_eq!(rig[0].told(waits), 2, "a stall names what a shard waits for");
     rig.free(0);
-    rig.secs(60);
-    rig.assert_all_processed();
+    rig.assert_all_processed_in(60);
 }
 
 #[test]
 fn unprocessed_records_keep_no_other_shard_from_its_records() {
-    let mut rig = Rig::of(4, 1, |config| config.with_memory_budget(2 << 20).with_max_reads(4));
-    rig.secs(30);
+    let mut rig = Rig::of(4, 1, |config| config.with_memory_budget(2 << 20).with_max_reads(4)).after(30);
     rig[0].trap(hangs(DELIVER.of(0)));
     rig.put_all(0..4, 20_000);
     rig.secs(60);
@@ -68,8 +65,7 @@ fn unprocessed_records_keep_no_other_shard_from_its_records() {
     assert_eq!([1, 2, 3].map(|n| processed(&rig, n)), [20_000; 3]);
     assert_eq!(processed(&rig, 0), 0);
     rig.free(0);
-    rig.secs(60);
-    rig.assert_all_processed();
+    rig.assert_all_processed_in(60);
 }
 
 /// However a read ends, it takes no memory any more.

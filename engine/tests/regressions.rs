@@ -14,8 +14,7 @@ use leasehold_engine::time::{Mono, Span};
 /// Found by simulation: with short renewals every row had moved on by the time of the steal, and nothing was ever stolen.
 #[test]
 fn a_steal_follows_the_owner_s_renewals() {
-    let mut rig = Rig::new(2, 1);
-    rig.secs(60);
+    let mut rig = Rig::new(2, 1).after(60);
     let steals =
         |effect: &Effect| matches!(effect, Effect::Table(TableOp::Write(Change::Take { from: Some(_), .. })));
     let worker = rig.join_trapped(hangs(steals));
@@ -169,8 +168,7 @@ fn a_listing_that_is_slowed_down_for_ever_comes_to_its_end() {
 /// steal, and the thief processed the lease right after its next take.
 #[test]
 fn a_steal_refused_by_its_own_trace_settles_like_any_other() {
-    let mut rig = Rig::new(4, 1);
-    rig.secs(60);
+    let mut rig = Rig::new(4, 1).after(60);
     rig.configure(|config| config.with_scan_interval(Span::from_secs(2)).with_stream_lag(Span::from_secs(2)));
     let mut armed = true;
     rig.join_trapped(move |effect| {
@@ -231,8 +229,7 @@ fn a_shard_that_becomes_a_hole_is_one_for_a_scan_interval() {
 /// all the time.
 #[test]
 fn a_stream_that_takes_long_to_list_is_not_listed_all_the_time() {
-    let mut rig = Rig::new(1, 1);
-    rig.secs(20);
+    let mut rig = Rig::new(1, 1).after(20);
     rig[0].trap(|effect| match effect {
         Effect::Stream(StreamOp::ListShards { .. }) => Some(Trick::Hang),
         Effect::Stream(StreamOp::GetRecords { .. }) => Some(Trick::refused(Why::NotFound)),
@@ -254,8 +251,7 @@ fn a_stream_that_takes_long_to_list_is_not_listed_all_the_time() {
 /// after the worker knew this end. The worker took the table for a table of another stream.
 #[test]
 fn a_listing_with_a_late_last_page_tells_of_its_first() {
-    let mut rig = Rig::new(1, 1);
-    rig.secs(20);
+    let mut rig = Rig::new(1, 1).after(20);
     let open = rig.stream.shards[&shard_id(0)].clone();
     let (child, _) = rig.split(0);
     rig.secs(30);

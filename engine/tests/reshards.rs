@@ -17,8 +17,7 @@ fn a_split_and_a_merge_are_read_through_in_order() {
     rig.put(b, 3);
     let merged = rig.merge(b, 1);
     rig.put(merged, 30);
-    rig.secs(90);
-    rig.assert_all_processed();
+    rig.assert_all_processed_in(90);
     assert_eq!(rig.duplicates(), 0);
     for ended in [0, 1, b] {
         assert_eq!(rig.row(ended).checkpoint, Checkpoint::ShardEnd);
@@ -43,8 +42,7 @@ fn a_lost_child_lease_is_found_by_the_audit_and_created() {
     rig.secs(20);
     rig[0].die();
     rig.rows_mut().remove(&shard_id(a).to_lease());
-    rig.join();
-    rig.secs(200);
+    rig.join_then(200);
     assert!(rig.has_row(a));
     rig.assert_all_processed();
 }
@@ -63,8 +61,7 @@ fn a_merged_child_is_not_created_before_its_other_parent_is() {
     rig.secs(8);
     assert!(!rig.has_row(merged), "the child would start before its parent {b}");
     assert!(!rig.row(1).checkpoint.is_end());
-    rig.secs(120);
-    rig.assert_all_processed();
+    rig.assert_all_processed_in(120);
     let opens: Vec<&Effect> = rig[0].commands(OPEN).map(|(_, open)| open).collect();
     let place = |n| opens.iter().position(|open| OPEN.of(n).is(*open)).unwrap();
     assert!(place(merged) > place(b));

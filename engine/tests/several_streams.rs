@@ -91,8 +91,7 @@ fn two() -> Rig {
 /// The same, and a worker that reads both.
 fn reading_both() -> Rig {
     let mut rig = two();
-    rig.join();
-    rig.secs(5);
+    rig.join_then(5);
     rig
 }
 
@@ -106,8 +105,7 @@ fn every_stream_is_read_under_its_keys_from_its_position() {
     rig.configure(|config| config.with_streams(vec![id("orders").into(), latest]));
     // What arrived in the second before the leases were created may be read.
     rig.secs(3);
-    rig.join();
-    rig.secs(3);
+    rig.join_then(3);
     put(&mut rig, "returns", 1, 3);
     rig.secs(30);
     assert_eq!((processed(&rig, 0, "orders"), processed(&rig, 0, "returns")), (5, 3));
@@ -139,11 +137,9 @@ fn shards_that_are_split_and_merged_are_read_in_their_order() {
 #[test]
 fn leases_of_all_streams_are_shared_out_together() {
     let mut rig = application(&[("orders", 4), ("returns", 2), ("stock", 2)]);
-    rig.join();
-    rig.secs(5);
+    rig.join_then(5);
     assert_eq!(rig[0].held(), 8);
-    rig.join();
-    rig.secs(10);
+    rig.join_then(10);
     assert_eq!([0, 1].map(|worker| rig[worker].held()), [4, 4]);
 }
 
@@ -151,8 +147,7 @@ fn leases_of_all_streams_are_shared_out_together() {
 fn an_added_stream_is_read_and_a_removed_one_goes_on_later() {
     let mut rig = two();
     rig.config = reading(&["orders"]);
-    rig.join();
-    rig.secs(5);
+    rig.join_then(5);
     put(&mut rig, "returns", 0, 7);
     rig.call(0, Call::AddStream(id("returns").into()));
     rig.secs(3);
@@ -223,8 +218,7 @@ fn a_stream_made_anew_under_a_lost_ones_name_is_told_once() {
 fn a_stream_that_does_not_exist_is_told_and_the_others_are_read() {
     let mut rig = two();
     rig.config = reading(&["returns", "nowhere", "orders"]);
-    rig.join();
-    rig.secs(5);
+    rig.join_then(5);
     assert_eq!(holds(&rig, 0), [2, 2]);
     assert_eq!(news(&rig, 0)[..], [], "answers of one moment may be wrong, and no restart looks again");
     rig.run(rig.config.stream_lag());
@@ -249,8 +243,7 @@ fn a_stream_that_cannot_be_listed_holds_no_other_up() {
 fn leases_of_unread_streams_are_left_alone_while_others_read() {
     let mut rig = reading_both();
     rig.config = reading(&["orders"]).with_stream_cleanup_delay(Span::from_secs(30));
-    rig.join();
-    rig.secs(300);
+    rig.join_then(300);
     assert_eq!((held(&rig, 0, "returns"), held(&rig, 1, "returns")), (2, 0));
     assert!(held(&rig, 1, "orders") > 0);
     let stream = id("returns").to_string();
@@ -261,8 +254,7 @@ fn leases_of_unread_streams_are_left_alone_while_others_read() {
 #[test]
 fn rows_of_an_unread_stream_are_removed_whoever_leads() {
     let mut rig = application(&[("orders", 4), ("returns", 2)]);
-    rig.join();
-    rig.secs(5);
+    rig.join_then(5);
     rig[0].die();
     rig.config = reading(&["orders"]).with_stream_cleanup_delay(Span::from_secs(300));
     rig.join_all(2);
@@ -289,8 +281,7 @@ fn by_default_the_rows_of_a_stream_stay() {
 fn the_rows_of_a_stream_that_was_lost_stay() {
     let mut rig = two();
     rig.configure(|config| config.with_stream_cleanup_delay(Span::from_secs(60)));
-    rig.join();
-    rig.secs(5);
+    rig.join_then(5);
     stream(&mut rig, "returns").created = Some(Wall(99));
     rig.secs(1_000);
     assert_eq!(holds(&rig, 0), [2, 0]);
@@ -310,8 +301,7 @@ fn a_stream_read_again_at_the_last_moment_is_not_forgotten() {
     rig.secs(100);
     assert!(!rig[1].hung.is_empty());
     rig.config = reading(&["returns"]);
-    rig.join();
-    rig.secs(20);
+    rig.join_then(20);
     assert_eq!(held(&rig, 2, "returns"), 2);
     rig.free(1);
     assert!(row(&rig, "returns", 0).owner.is_some());
@@ -321,11 +311,9 @@ fn a_stream_read_again_at_the_last_moment_is_not_forgotten() {
 fn workers_of_one_stream_and_of_several_leave_each_other_alone() {
     let mut rig = application(&[("orders", 2)]);
     rig.stream = Stream::of(2);
-    rig.join();
-    rig.secs(5);
+    rig.join_then(5);
     rig.config = asking();
-    rig.join();
-    rig.secs(60);
+    rig.join_then(60);
     assert_eq!(rig[1].held(), 2);
     assert_eq!(rig[0].held(), 2);
     let stream = id("orders").to_string();

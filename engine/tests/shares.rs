@@ -125,8 +125,7 @@ fn an_ended_lease_is_not_stolen() {
 #[test]
 fn all_of_a_dead_worker_is_taken_at_once() {
     let mut rig = table_of(&[("dead", 6)]);
-    rig.join();
-    rig.secs(40);
+    rig.join_then(40);
     // Before the worker knows of the death, it steals one lease from the dead owner.
     let choices = choices(&rig);
     let taken = choices.iter().map(|(_, choice)| (choice.taken, choice.victim.is_some()));
@@ -160,8 +159,7 @@ fn a_lone_worker_takes_half_of_the_free_leases_then_the_rest() {
             // The whole fleet may be starting again.
             given_up(&mut rig);
         }
-        rig.join();
-        rig.secs(60);
+        rig.join_then(60);
         assert_eq!(takes(&rig), [(20, Span::ZERO), (20, meeting)]);
         // Afterwards, scans are as far apart as ever.
         let last = choices(&rig)[1].0;
@@ -178,8 +176,7 @@ fn a_lone_worker_takes_half_of_the_free_leases_then_the_rest() {
 #[test]
 fn a_dead_workers_leases_are_taken_whatever_stands_beside() {
     let mut rig = table_of(&[("dead", 40)]);
-    rig.join();
-    rig.secs(15);
+    rig.join_then(15);
     let new = rig.rows_mut().values_mut().find(|row| row.owner == Some("dead".into()));
     new.unwrap().owner = None;
     rig.secs(40);
@@ -190,8 +187,7 @@ fn a_dead_workers_leases_are_taken_whatever_stands_beside() {
 
 #[test]
 fn a_workers_released_leases_are_taken_at_once() {
-    let mut rig = Rig::new(20, 2);
-    rig.secs(200);
+    let mut rig = Rig::new(20, 2).after(200);
     let counts = |rig: &Rig| [0, 1].map(|worker| rig.owned(worker, 20));
     assert_eq!(counts(&rig), [10, 10]);
     rig.call(1, Call::Shutdown);
@@ -234,8 +230,7 @@ fn workers_that_start_together_share_what_nobody_had() {
     for gap in [0, 1, 2] {
         let mut rig = table_of(&[("", 40)]);
         for _ in 0..3 {
-            rig.join();
-            rig.secs(gap);
+            rig.join_then(gap);
         }
         rig.secs(300);
         let mut counts = [0, 1, 2].map(|worker| rig.owned(worker, 40));
@@ -253,8 +248,7 @@ fn no_more_are_had_than_one_may_have() {
     for owners in [&[("", 8)], &[("dead", 8)]] {
         let mut rig = table_of(owners);
         rig.configure(|config| config.with_max_leases(3));
-        rig.join();
-        rig.secs(120);
+        rig.join_then(120);
         assert_eq!(rig.owned(0, 8), 3, "{owners:?}");
     }
 }

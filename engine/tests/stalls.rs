@@ -19,8 +19,7 @@ fn stalls(rig: &Rig) -> Vec<(u64, Stall)> {
 
 #[test]
 fn a_hanging_handler_is_reported_whenever_the_time_has_doubled() {
-    let mut rig = Rig::new(1, 1);
-    rig.secs(30);
+    let mut rig = Rig::new(1, 1).after(30);
     rig[0].trap(hangs(DELIVER));
     rig.put(0, 10);
     rig.secs(300);
@@ -77,8 +76,7 @@ fn every_reason_is_named() {
 
 #[test]
 fn a_child_says_which_parent_it_waits_for() {
-    let mut rig = Rig::new(1, 1);
-    rig.secs(30);
+    let mut rig = Rig::new(1, 1).after(30);
     rig[0].trap(hangs(DELIVER.of(0)));
     rig.put(0, 10);
     let (left, _) = rig.split(0);
@@ -116,8 +114,7 @@ fn a_table_of_another_stream_is_refused_and_left_alone() {
         LeaseRow::new(key, Checkpoint::At(Position::of(0.into()))),
     ];
     for other in others {
-        let mut rig = begins_with(other.clone());
-        rig.secs(120);
+        let rig = begins_with(other.clone()).after(120);
         let refusal = refusal(&rig).unwrap_or_default();
         assert!(refusal.contains("filled from another stream"), "{other:?}: {refusal:?}");
         assert_eq!(rig[0].sent(is_write), 0, "{other:?}");
@@ -140,8 +137,7 @@ fn an_end_of_an_open_shard_stops_no_worker_of_a_new_table() {
 
 #[test]
 fn a_listing_behind_an_end_is_not_taken_for_another_stream() {
-    let mut rig = Rig::new(1, 1);
-    rig.secs(30);
+    let mut rig = Rig::new(1, 1).after(30);
     rig.split(0);
     rig.secs(100);
     // A second worker's first listing is older than the end it finds in the table.

@@ -39,8 +39,7 @@ fn told(rig: &Rig, worker: usize) -> Vec<&'static str> {
 
 /// Two workers that share four shards.
 fn pair() -> Rig {
-    let mut rig = Rig::of(4, 2, |_| asking());
-    rig.secs(60);
+    let rig = Rig::of(4, 2, |_| asking()).after(60);
     assert_eq!((rig.owned(0, 4), rig.owned(1, 4)), (2, 2));
     rig
 }
@@ -55,8 +54,7 @@ fn a_worker_of_blocked_handlers_loses_its_shards_in_a_bound() {
     assert_eq!(rig.owners(4), before, "it may be a long computation");
     stand(&mut rig, 0, 30..=34);
     assert_eq!(rig.owners(4), [Some(1); 4]);
-    rig.secs(5);
-    rig.assert_all_processed();
+    rig.assert_all_processed_in(5);
     assert_eq!(told(&rig, 0), ["runtime-blocked", "lets-go"]);
 
     // The worker takes no lease in this time, however long.
@@ -77,8 +75,7 @@ fn a_short_block_costs_nothing_and_its_end_is_told() {
     rig.put_all(0..4, 10);
     stand(&mut rig, 0, 5..=25);
     unblock(&mut rig, 0);
-    rig.secs(10);
-    rig.assert_all_processed();
+    rig.assert_all_processed_in(10);
     assert_eq!((rig.duplicates(), rig.owners(4)), (0, before));
     assert_eq!(told(&rig, 0), ["runtime-blocked", "runtime-runs"]);
 }
@@ -86,8 +83,7 @@ fn a_short_block_costs_nothing_and_its_end_is_told() {
 /// Otherwise a batch that takes longer would never be processed.
 #[test]
 fn each_time_that_leases_were_let_go_of_the_next_one_is_later() {
-    let mut rig = Rig::new(1, 1);
-    rig.secs(60);
+    let mut rig = Rig::new(1, 1).after(60);
     let lets_go = |rig: &Rig| {
         rig[0].news(|notice| match notice {
             Notice::Runtime(RuntimeNews::LetsGo { idle, .. }) => Some(idle.0 / 1_000_000),
@@ -109,8 +105,7 @@ fn each_time_that_leases_were_let_go_of_the_next_one_is_later() {
 
 #[test]
 fn a_member_whose_handlers_block_has_no_turn_until_they_run() {
-    let mut rig = fleet(4, 2);
-    rig.secs(60);
+    let mut rig = fleet(4, 2).after(60);
     let by_rank = [Some(0), Some(1), Some(0), Some(1)];
     assert_eq!(rig.owners(4), by_rank);
     block(&mut rig, 0);
@@ -140,8 +135,7 @@ fn a_stop_waits_no_longer_for_handlers_that_cannot_run() {
 
 #[test]
 fn a_worker_that_is_to_keep_its_leases_keeps_them() {
-    let mut rig = Rig::of(2, 2, |_| asking().with_give_up_after(Span::ZERO));
-    rig.secs(60);
+    let mut rig = Rig::of(2, 2, |_| asking().with_give_up_after(Span::ZERO)).after(60);
     let before = rig.owners(2);
     block(&mut rig, 0);
     rig.put_all(0..2, 1);

@@ -7,8 +7,7 @@ use leasehold_engine::time::Span;
 
 /// A worker with three leases.
 fn holder() -> Rig {
-    let mut rig = Rig::new(3, 1);
-    rig.secs(60);
+    let rig = Rig::new(3, 1).after(60);
     assert_eq!(rig.owners(3), [Some(0); 3]);
     rig
 }
@@ -159,8 +158,7 @@ fn a_handler_failing_in_a_stop_is_not_said_to_be_called_again() {
 /// Only owners of a lease are in the order of leaders.
 #[test]
 fn a_worker_without_a_lease_is_not_said_to_lead_anybody() {
-    let mut rig = Rig::new(1, 1);
-    rig.secs(60);
+    let mut rig = Rig::new(1, 1).after(60);
     let second = rig.join();
     rig.secs(10);
     let ranks =

@@ -43,15 +43,13 @@ fn leases_are_taken_some_at_a_time_and_each_has_its_turn() {
     rig.secs(5);
     let more = rig[0].turns() - inputs;
     assert!(more < 1_000, "a lease that waits is not looked at all the time: {more}");
-    rig.secs(20);
-    rig.assert_all_processed();
+    rig.assert_all_processed_in(20);
 }
 
 #[test]
 fn owners_that_wait_for_their_turn_renew_in_the_end() {
     let mut rig = rig(20, 4);
-    rig.join();
-    rig.secs(60);
+    rig.join_then(60);
     let counters = |rig: &Rig| -> Vec<u64> { (0..20).map(|n| rig.row(n).counter).collect() };
     let before = counters(&rig);
     rig[0].trap(hangs(is_of_owner));
@@ -74,8 +72,7 @@ fn owners_that_wait_for_their_turn_renew_in_the_end() {
 #[test]
 fn a_stop_releases_all_leases_some_at_a_time() {
     let mut rig = rig(20, 4);
-    rig.join();
-    rig.secs(60);
+    rig.join_then(60);
     rig[0].trap(hangs(is_of_owner));
     rig.call(0, Call::Shutdown);
     for round in 0..5 {

@@ -11,8 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// One free lease, and a worker whose takes meet the trick.
 fn fleet(trick: Trick) -> Rig {
-    let mut rig = Rig::new(1, 1);
-    rig.secs(20);
+    let mut rig = Rig::new(1, 1).after(20);
     rig[0].die();
     rig.row_mut(0).owner = None;
     rig.join_trapped(meets(TAKE, trick));
@@ -21,8 +20,7 @@ fn fleet(trick: Trick) -> Rig {
 
 #[test]
 fn an_unsent_take_is_repeated_after_growing_pauses_until_a_scan() {
-    let mut rig = fleet(Trick::THROTTLED);
-    rig.secs(10);
+    let mut rig = fleet(Trick::THROTTLED).after(10);
     let at = rig[1].sent_at(TAKE);
     assert_eq!(at.len(), 5, "{at:?}");
     let pauses: Vec<Span> = at.windows(2).map(|two| two[1].since(two[0])).collect();
@@ -79,8 +77,7 @@ fn a_read_that_fails_is_no_answer_about_the_take() {
 
 #[test]
 fn a_shutdown_does_not_wait_for_takes_that_were_given_up() {
-    let mut rig = fleet(Trick::THROTTLED);
-    rig.secs(10);
+    let mut rig = fleet(Trick::THROTTLED).after(10);
     rig.call(1, Call::Shutdown);
     assert!(rig[1].is_stopped());
 }
@@ -88,8 +85,7 @@ fn a_shutdown_does_not_wait_for_takes_that_were_given_up() {
 /// What somebody else took meanwhile is not followed: the next scan tells who has too much.
 #[test]
 fn a_steal_does_not_follow_a_lease_to_a_third_worker() {
-    let mut rig = Rig::new(4, 1);
-    rig.secs(60);
+    let mut rig = Rig::new(4, 1).after(60);
     let worker = rig.join_trapped(hangs(TAKE));
     rig.until_hung(worker, Span::from_secs(1), TAKE);
     (0..4).for_each(|n| rig.give(n, "third"));
@@ -113,8 +109,7 @@ fn opened(rig: &Rig, worker: usize) -> (Span, TakeReason) {
 /// Only stolen leases settle: the former owner may believe in its ownership for a lease duration.
 #[test]
 fn a_free_lease_is_opened_at_once_and_a_stolen_one_later() {
-    let mut rig = Rig::new(4, 1);
-    rig.secs(60);
+    let mut rig = Rig::new(4, 1).after(60);
     let (pause, why) = opened(&rig, 0);
     assert_eq!((pause, why), (Span::ZERO, TakeReason::Unowned));
     let worker = rig.join();
@@ -126,8 +121,7 @@ fn a_free_lease_is_opened_at_once_and_a_stolen_one_later() {
 
 #[test]
 fn renewals_of_leases_taken_together_are_spread_out() {
-    let mut rig = Rig::new(40, 1);
-    rig.secs(60);
+    let rig = Rig::new(40, 1).after(60);
     let (mut first, mut took) = (BTreeMap::new(), BTreeMap::new());
     for (at, change) in rig[0].changes() {
         match change {
@@ -146,8 +140,7 @@ fn renewals_of_leases_taken_together_are_spread_out() {
 /// An owner may renew its lease just before every steal.
 #[test]
 fn a_steal_follows_an_owner_that_renews_a_few_times_only() {
-    let mut rig = Rig::new(4, 1);
-    rig.secs(60);
+    let mut rig = Rig::new(4, 1).after(60);
     let (rows, mut counter) = (rig.rows().clone(), 1_000);
     rig.join_trapped(move |effect| {
         let Effect::Table(TableOp::Write(change @ Change::Take { .. })) = effect else {
@@ -170,12 +163,10 @@ fn a_row_that_names_us_is_opened_at_once() {
     let mut other = Rig::new(2, 2);
     other.secs(120);
     let me = (0..2).find(|&n| other.owner(n) == Some(1)).map(|n| other.row(n).owner.clone());
-    let mut rig = Rig::new(1, 1);
-    rig.secs(20);
+    let mut rig = Rig::new(1, 1).after(20);
     rig[0].die();
     rig.row_mut(0).owner = me.unwrap();
-    rig.join();
-    rig.secs(20);
+    rig.join_then(20);
     let (pause, why) = opened(&rig, 1);
     assert_eq!((pause, why), (Span::ZERO, TakeReason::Ours));
 }
@@ -186,8 +177,7 @@ fn the_first_checkpoint_is_written_by_the_first_renewal() {
     let saved_after = |interval: Span| {
         let mut rig = Rig::of(1, 0, |config| config.with_checkpoint_interval(interval));
         rig.put(0, 5);
-        rig.join();
-        rig.secs(60);
+        rig.join_then(60);
         rig[0].sent_at(CHECKPOINT)[0].since(rig[0].sent_at(TAKE)[0])
     };
     let renewal = Rig::new(1, 0).config.renew_interval();
@@ -199,8 +189,7 @@ fn the_first_checkpoint_is_written_by_the_first_renewal() {
 /// A busy shard costs no more writes than an idle one.
 #[test]
 fn checkpoints_take_the_place_of_renewals() {
-    let mut rig = Rig::new(1, 1);
-    rig.secs(10);
+    let mut rig = Rig::new(1, 1).after(10);
     let mut counts = Vec::new();
     for busy in [false, true] {
         let before = rig[0].sent(is_write);
@@ -217,8 +206,7 @@ fn checkpoints_take_the_place_of_renewals() {
 /// Six released leases; a worker takes three at first; the third take is never carried out. Other workers take the
 /// remaining leases, and perhaps the third, before the worker looks again.
 fn beaten_to(others: &[&str], and_that: bool) -> (Rig, LeaseKey, Mono) {
-    let mut rig = Rig::new(6, 1);
-    rig.secs(20);
+    let mut rig = Rig::new(6, 1).after(20);
     rig[0].die();
     rig.rows_mut().values_mut().for_each(|row| row.owner = None);
     // One attempt is then left after the next scan.
@@ -281,8 +269,7 @@ fn counted(rig: &Rig) -> Vec<u32> {
 /// A take without an answer, of a lease that a scan shows with a new owner, counts this owner among the workers.
 #[test]
 fn a_lease_that_another_took_first_is_not_ours() {
-    let mut rig = fleet(Trick::Hang);
-    rig.secs(22);
+    let mut rig = fleet(Trick::Hang).after(22);
     assert_eq!(counted(&rig).last(), Some(&1));
     rig.give(0, "third");
     rig.secs(22);
@@ -293,8 +280,7 @@ fn a_lease_that_another_took_first_is_not_ours() {
 /// take cannot hold any more. The owner lives, and its lease does not belong to the taker.
 #[test]
 fn a_lease_that_its_owner_renewed_first_is_not_ours() {
-    let mut rig = Rig::new(1, 1);
-    rig.secs(20);
+    let mut rig = Rig::new(1, 1).after(20);
     rig[0].die();
     rig.join_trapped(hangs(TAKE));
     rig.secs(rig.config.lease_duration().0 / 1_000_000 + 22);
@@ -310,8 +296,7 @@ fn a_lease_that_its_owner_renewed_first_is_not_ours() {
 /// owner has handed the lease over, the lease counts towards the owner's share.
 #[test]
 fn a_take_handed_on_before_its_answer_counts_in_the_share() {
-    let mut rig = Rig::new(8, 1);
-    rig.secs(20);
+    let mut rig = Rig::new(8, 1).after(20);
     rig[0].die();
     rig.rows_mut().values_mut().for_each(|row| row.owner = None);
     rig.join_trapped(first(1, TAKE, Trick::Hang));

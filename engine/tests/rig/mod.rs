@@ -205,6 +205,12 @@ impl Rig {
         self.join_with(None)
     }
 
+    /// A worker joins, and then so many seconds pass.
+    pub fn join_then(&mut self, secs: u64) {
+        self.join();
+        self.secs(secs);
+    }
+
     /// So many workers join at once.
     pub fn join_all(&mut self, workers: u32) {
         for _ in 0..workers {
@@ -321,6 +327,12 @@ impl Rig {
         self.run(Span::from_secs(secs));
     }
 
+    /// The rig after so many seconds.
+    pub fn after(mut self, secs: u64) -> Rig {
+        self.secs(secs);
+        self
+    }
+
     /// Every record was processed, by anybody.
     pub fn assert_all_processed(&self) {
         for (shard, records) in &self.stream.records {
@@ -333,6 +345,12 @@ impl Rig {
             seen.dedup();
             assert_eq!(&seen, records, "records of {shard}");
         }
+    }
+
+    /// Every record is processed within so many seconds, by anybody.
+    pub fn assert_all_processed_in(&mut self, secs: u64) {
+        self.secs(secs);
+        self.assert_all_processed();
     }
 
     pub fn duplicates(&self) -> usize {
