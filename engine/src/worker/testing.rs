@@ -54,6 +54,19 @@ pub(super) fn context() -> Context {
     running(config(Format::Kcl))
 }
 
+/// A worker that runs, and its empty lease table.
+pub(super) fn stage() -> (Context, LeaseTable) {
+    let cx = context();
+    let leases = table(&cx);
+    (cx, leases)
+}
+
+/// The same, and a room.
+pub(super) fn stage_of<R>(room: R) -> (Context, LeaseTable, R) {
+    let (cx, leases) = stage();
+    (cx, leases, room)
+}
+
 /// The lease table of a worker before its first scan.
 pub(super) fn table(cx: &Context) -> LeaseTable {
     LeaseTable::new(cx.needs_listings())

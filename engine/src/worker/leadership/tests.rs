@@ -1,12 +1,11 @@
 use super::*;
 use crate::format::Format;
 use crate::rank::Turns;
-use crate::worker::testing::{config, context, owned, row, running, shows, table};
+use crate::worker::testing::{config, owned, row, running, shows, stage_of, table};
 
 #[test]
 fn workers_are_ranked_among_those_that_own_a_lease() {
-    let (mut cx, mut room) = (context(), Leadership::default());
-    let mut leases = table(&cx);
+    let (mut cx, mut leases, mut room) = stage_of(Leadership::default());
     shows(&cx, &mut leases, row("a"));
     shows(&cx, &mut leases, owned("b", "me", 1));
     room.elect(&mut cx, &leases);
@@ -17,8 +16,7 @@ fn workers_are_ranked_among_those_that_own_a_lease() {
 
 #[test]
 fn a_worker_without_a_lease_waits_longest_unless_nobody_has_one() {
-    let (mut cx, mut room) = (context(), Leadership::default());
-    let mut leases = table(&cx);
+    let (mut cx, mut leases, mut room) = stage_of(Leadership::default());
     room.elect(&mut cx, &leases);
     assert_eq!(room.deputy(), 0);
     shows(&cx, &mut leases, owned("a", "other", 1));
@@ -28,8 +26,7 @@ fn a_worker_without_a_lease_waits_longest_unless_nobody_has_one() {
 
 #[test]
 fn a_rank_is_told_once_and_again_when_it_changes() {
-    let (mut cx, mut room) = (context(), Leadership::default());
-    let mut leases = table(&cx);
+    let (mut cx, mut leases, mut room) = stage_of(Leadership::default());
     room.elect(&mut cx, &leases);
     assert_eq!(cx.did().told(), ["rank"]);
     room.elect(&mut cx, &leases);

@@ -4,7 +4,7 @@ use crate::format::Format;
 use crate::output::Effect;
 use crate::time::Span;
 use crate::worker::testing::{
-    Did, config, context, done, hold, owned, row, running, seconds, table, throttled,
+    Did, config, context, done, hold, owned, row, running, seconds, stage_of, table, throttled,
 };
 
 fn create(key: &str) -> Change {
@@ -37,8 +37,7 @@ fn written(did: &Did) -> Vec<Change> {
 
 #[test]
 fn a_created_row_is_known_and_told_and_a_scan_follows() {
-    let (mut cx, mut room) = (context(), RowWrites::default());
-    let mut leases = table(&cx);
+    let (mut cx, mut leases, mut room) = stage_of(RowWrites::default());
     room.add(&cx, create("a"), "a test".into(), None, Mono::NEVER);
     room.add(&cx, create("a"), "a test".into(), None, Mono::NEVER);
     room.step(&mut cx, &leases);
@@ -106,8 +105,7 @@ fn a_scan_follows_an_assignment_that_waited_too_long() {
 
 #[test]
 fn children_of_a_held_lease_wait_for_its_belief_and_go_with_it() {
-    let (mut cx, mut room) = (context(), RowWrites::default());
-    let mut leases = table(&cx);
+    let (mut cx, mut leases, mut room) = stage_of(RowWrites::default());
     let parent = hold(&mut cx, &mut leases, row("parent"));
     cx.did();
     room.add(&cx, create("child"), String::new(), Some(parent), Mono::NEVER);
@@ -121,8 +119,7 @@ fn children_of_a_held_lease_wait_for_its_belief_and_go_with_it() {
 
 #[test]
 fn the_outcome_of_a_request_is_handed_out_and_acted_on() {
-    let (mut cx, mut room) = (context(), RowWrites::default());
-    let mut leases = table(&cx);
+    let (mut cx, mut leases, mut room) = stage_of(RowWrites::default());
     room.add_request(&cx, request(&cx, "a"));
     room.step(&mut cx, &leases);
     let did = cx.did();

@@ -8,7 +8,7 @@ use crate::policy::Steal;
 use crate::worker::assignment::by_count::ByCount;
 use crate::worker::context::{Context, Request};
 use crate::worker::lease_table::LeaseTable;
-use crate::worker::testing::{Did, config, context, owned, row, running, shows, table};
+use crate::worker::testing::{Did, config, owned, row, running, shows, stage_of, table};
 
 fn take_share(cx: &mut Context, leases: &LeaseTable, room: &mut ByCount) -> Did {
     let balance = leases.shares(cx).balance();
@@ -43,8 +43,7 @@ fn workers_that_start_together_leave_each_other_half_of_the_new() {
 
 #[test]
 fn leases_of_a_dead_worker_are_taken_at_once_up_to_our_share() {
-    let (mut cx, mut room) = (context(), ByCount::default());
-    let mut leases = table(&cx);
+    let (mut cx, mut leases, mut room) = stage_of(ByCount::default());
     let dead = ["a", "b", "c"].map(|key| owned(key, "dead", 1));
     for row in &dead {
         shows(&cx, &mut leases, row.clone());
@@ -62,8 +61,7 @@ fn leases_of_a_dead_worker_are_taken_at_once_up_to_our_share() {
 #[test]
 fn a_worker_ahead_by_two_leases_loses_one_and_ahead_by_one_none() {
     for (theirs, stolen) in [(1, 0), (2, 1), (5, 1)] {
-        let (mut cx, mut room) = (context(), ByCount::default());
-        let mut leases = table(&cx);
+        let (mut cx, mut leases, mut room) = stage_of(ByCount::default());
         busy(&cx, &mut leases, theirs);
         let did = take_share(&mut cx, &leases, &mut room);
         assert_eq!(did.requests().len(), stolen, "of {theirs}");

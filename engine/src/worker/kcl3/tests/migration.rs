@@ -13,7 +13,7 @@ use crate::row::RowRead;
 use crate::time::{Mono, Span};
 use crate::worker::context::Context;
 use crate::worker::lease_table::{LeaseTable, Scan};
-use crate::worker::testing::{context, done, hold, owned, refused, row, seconds, table, throttled, unknown};
+use crate::worker::testing::{context, done, hold, owned, refused, row, seconds, stage, throttled, unknown};
 
 /// How often the room is shown a scan, and how often it looks.
 const SCAN: Span = Span::from_secs(20);
@@ -35,8 +35,7 @@ struct Scene {
 
 impl Scene {
     fn new(other: &'static str) -> Self {
-        let mut cx = context();
-        let mut leases = table(&cx);
+        let (mut cx, mut leases) = stage();
         hold(&mut cx, &mut leases, row("mine"));
         cx.did();
         Self {

@@ -10,13 +10,12 @@ use crate::worker::lease::HeldLeases;
 use crate::worker::lease::acquisition::MAX_TRIES;
 use crate::worker::lease_table::LeaseTable;
 use crate::worker::testing::{
-    Did, context, done, owned, refused, refused_by, row, seconds, shown, shows, table, throttled, unknown,
+    Did, done, owned, refused, refused_by, row, seconds, shown, shows, stage, throttled, unknown,
 };
 
 /// A worker that has begun to take a lease.
 fn taking(row: LeaseRow, why: TakeReason) -> (Context, HeldLeases, LeaseTable, LeaseIx) {
-    let cx = context();
-    let mut leases = table(&cx);
+    let (cx, mut leases) = stage();
     let ix = shows(&cx, &mut leases, row);
     let (mut cx, mut room) = (cx, HeldLeases::default());
     room.take(&mut cx, &mut leases, ix, why);

@@ -11,7 +11,7 @@ use crate::row::{Change, LeaseRow};
 use crate::time::Wall;
 use crate::worker::lease::HeldLeases;
 use crate::worker::testing::{
-    config, context, done, refused, row, running, seconds, shown, shows, table, unknown,
+    config, context, done, refused, row, running, seconds, shown, shows, stage_of, table, unknown,
 };
 
 fn latest(began: Option<Wall>, counter: u64) -> LeaseRow {
@@ -64,8 +64,7 @@ fn a_row_keeps_its_timestamp_whatever_its_owner_is_told() {
 
 #[test]
 fn all_attempts_to_take_a_row_write_the_moment_of_the_first() {
-    let (mut cx, mut room) = (context(), HeldLeases::default());
-    let mut leases = table(&cx);
+    let (mut cx, mut leases, mut room) = stage_of(HeldLeases::default());
     let ix = shows(&cx, &mut leases, latest(None, 7));
     room.take(&mut cx, &mut leases, ix, TakeReason::Unowned);
     let mut moments = Vec::new();
@@ -83,8 +82,7 @@ fn all_attempts_to_take_a_row_write_the_moment_of_the_first() {
     }
     assert_eq!(moments, [Some(Wall(context().wall().0 - 1_000)); 2]);
     let (_, has_one) = {
-        let (mut cx, mut room) = (context(), HeldLeases::default());
-        let mut leases = table(&cx);
+        let (mut cx, mut leases, mut room) = stage_of(HeldLeases::default());
         let ix = shows(&cx, &mut leases, latest(Some(Wall(1)), 7));
         room.take(&mut cx, &mut leases, ix, TakeReason::Unowned);
         cx.did().command()

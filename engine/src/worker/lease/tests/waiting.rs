@@ -5,7 +5,7 @@ use crate::input::Why;
 use crate::output::{ConsumerOp, Effect, TableOp};
 use crate::row::LeaseRow;
 use crate::time::Span;
-use crate::worker::testing::{context, done, ended, refused, row, shown, shows, table, unknown};
+use crate::worker::testing::{done, ended, refused, row, shown, shows, stage, unknown};
 
 fn child() -> LeaseRow {
     LeaseRow { parents: vec!["parent".into()], ..row("a") }
@@ -59,8 +59,7 @@ fn a_parents_row_is_read_after_growing_pauses_up_to_a_limit() {
 
 #[test]
 fn an_ended_parent_is_not_asked_for_and_a_lost_one_not_awaited() {
-    let cx = context();
-    let mut leases = table(&cx);
+    let (cx, mut leases) = stage();
     shows(&cx, &mut leases, ended("parent", &["a"]));
     assert!(is_opening(&Owner::within(cx, leases, child())));
 

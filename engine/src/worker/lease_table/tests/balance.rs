@@ -7,12 +7,11 @@ use crate::time::{Mono, Span, Wall};
 use crate::worker::context::Context;
 use crate::worker::lease_table::LeaseTable;
 use crate::worker::stream_set::StreamIx;
-use crate::worker::testing::{config, context, ended, hold, owned, row, running, seconds, shows, table};
+use crate::worker::testing::{config, ended, hold, owned, row, running, seconds, shows, stage, table};
 
 #[test]
 fn live_owners_are_counted_and_free_or_expired_leases_available() {
-    let mut cx = context();
-    let mut leases = table(&cx);
+    let (mut cx, mut leases) = stage();
     shows(&cx, &mut leases, owned("dead", "dead", 1));
     cx.later(cx.config().lease_duration);
     shows(&cx, &mut leases, owned("dead", "dead", 1));
@@ -30,8 +29,7 @@ fn live_owners_are_counted_and_free_or_expired_leases_available() {
 
 #[test]
 fn a_lease_is_not_expired_a_moment_before_a_lease_duration() {
-    let mut cx = context();
-    let mut leases = table(&cx);
+    let (mut cx, mut leases) = stage();
     shows(&cx, &mut leases, owned("a", "other", 1));
     cx.later(cx.config().lease_duration);
     assert!(leases.shares(&cx).balance().available().is_empty(), "no answer showed that it stood still");
@@ -45,8 +43,7 @@ fn a_lease_is_not_expired_a_moment_before_a_lease_duration() {
 
 #[test]
 fn a_share_is_rounded_up_and_limited_by_the_configuration() {
-    let cx = context();
-    let mut leases = table(&cx);
+    let (cx, mut leases) = stage();
     for (key, owner) in [("a", "w2"), ("b", "w2"), ("c", "w2"), ("d", "w2"), ("e", "w3")] {
         shows(&cx, &mut leases, owned(key, owner, 1));
     }
@@ -58,8 +55,7 @@ fn a_share_is_rounded_up_and_limited_by_the_configuration() {
 
 #[test]
 fn the_reason_to_take_names_the_former_owner() {
-    let mut cx = context();
-    let mut leases = table(&cx);
+    let (mut cx, mut leases) = stage();
     let free = shows(&cx, &mut leases, row("free"));
     let ours = shows(&cx, &mut leases, owned("ours", "me", 1));
     let dead = shows(&cx, &mut leases, owned("dead", "other", 1));

@@ -4,12 +4,11 @@ use crate::position::Checkpoint;
 use crate::row::LeaseRow;
 use crate::time::{Mono, Span};
 use crate::worker::lease_table::{OnLane, Scan};
-use crate::worker::testing::{context, ended, hold, owned, row, seconds, shows, table, whole_scan};
+use crate::worker::testing::{context, ended, hold, owned, row, seconds, shows, stage, stage_of, whole_scan};
 
 #[test]
 fn a_row_is_as_old_as_answers_have_shown_it_standing_still() {
-    let mut cx = context();
-    let mut leases = table(&cx);
+    let (mut cx, mut leases) = stage();
     let ix = shows(&cx, &mut leases, owned("a", "other", 1));
     cx.later(seconds(4));
     assert_eq!(leases.get(ix).unwrap().idle(), Span::ZERO, "nothing was asked");
@@ -21,8 +20,7 @@ fn a_row_is_as_old_as_answers_have_shown_it_standing_still() {
 
 #[test]
 fn a_change_between_answers_far_apart_is_no_recent_renewal() {
-    let mut cx = context();
-    let mut leases = table(&cx);
+    let (mut cx, mut leases) = stage();
     let ix = shows(&cx, &mut leases, owned("a", "other", 1));
     let mut counter = 1;
     let mut after = |span| {
@@ -39,8 +37,7 @@ fn a_change_between_answers_far_apart_is_no_recent_renewal() {
 
 #[test]
 fn a_lease_handed_over_after_a_long_time_is_watched_at_once() {
-    let mut cx = context();
-    let mut leases = table(&cx);
+    let (mut cx, mut leases) = stage();
     let ix = hold(&mut cx, &mut leases, row("a"));
     cx.later(seconds(600));
     let counter = leases.row("a").unwrap().counter;
@@ -53,8 +50,7 @@ fn a_lease_handed_over_after_a_long_time_is_watched_at_once() {
 
 #[test]
 fn an_older_counter_is_taken_for_a_stale_read_the_first_time() {
-    let mut cx = context();
-    let (mut leases, mut scan) = (table(&cx), Scan::default());
+    let (mut cx, mut leases, mut scan) = stage_of(Scan::default());
     let mut counter = |counter| {
         cx.later(seconds(30));
         whole_scan(&mut cx, &mut leases, &mut scan, vec![owned("a", "other", counter)]);
@@ -68,8 +64,7 @@ fn an_older_counter_is_taken_for_a_stale_read_the_first_time() {
 
 #[test]
 fn a_held_lease_follows_its_own_writes_and_a_newer_row_wakes_it() {
-    let mut cx = context();
-    let mut leases = table(&cx);
+    let (mut cx, mut leases) = stage();
     let ix = hold(&mut cx, &mut leases, row("a"));
     cx.later(seconds(1));
     let quiet = leases.wake_at();
@@ -85,8 +80,7 @@ fn a_held_lease_follows_its_own_writes_and_a_newer_row_wakes_it() {
 
 #[test]
 fn the_moment_is_kept_at_which_a_shard_was_seen_to_have_ended() {
-    let mut cx = context();
-    let mut leases = table(&cx);
+    let (mut cx, mut leases) = stage();
     let ix = shows(&cx, &mut leases, row("a"));
     assert_eq!(leases.get(ix).unwrap().ended_at(), Mono::NEVER);
     cx.later(seconds(1));

@@ -6,7 +6,7 @@ use crate::position::Checkpoint;
 use crate::row::{HandsOver, LeaseRow};
 use crate::worker::context::Context;
 use crate::worker::lease_table::{Aside, BesideLane, LeaseTable};
-use crate::worker::testing::{config, context, owned, row, running, seconds, shows, table, takes};
+use crate::worker::testing::{config, owned, row, running, seconds, shows, stage, table, takes};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -112,8 +112,7 @@ proptest! {
 /// Without this test, the comparison above would hold for an empty table.
 #[test]
 fn a_lease_of_a_live_other_worker_is_plain_until_that_changes() {
-    let mut cx = context();
-    let mut leases = table(&cx);
+    let (mut cx, mut leases) = stage();
     let plain = |leases: &LeaseTable| 1 - leases.owners().not_plain().count();
     shows(&cx, &mut leases, owned("a", "other", 1));
     assert_eq!(plain(&leases), 0, "its owner was not seen to renew it");

@@ -5,7 +5,7 @@ use crate::output::{Effect, TableOp};
 use crate::time::{Mono, Span};
 use crate::worker::context::Request;
 use crate::worker::lease_table::Scan;
-use crate::worker::testing::{context, hold, owned, page, refused, row, shows, table, throttled, whole_scan};
+use crate::worker::testing::{hold, owned, page, refused, row, shows, stage_of, throttled, whole_scan};
 
 fn asks_after(after: Option<&str>) -> Effect {
     Effect::Table(TableOp::Scan { after: after.map(Into::into), limit: None })
@@ -13,8 +13,7 @@ fn asks_after(after: Option<&str>) -> Effect {
 
 #[test]
 fn a_scan_asks_for_page_after_page_and_then_rests() {
-    let (mut cx, mut scan) = (context(), Scan::default());
-    let mut leases = table(&cx);
+    let (mut cx, mut leases, mut scan) = stage_of(Scan::default());
     scan.step(&mut cx, &mut leases);
     let (op, first) = cx.did().command();
     assert_eq!(first, asks_after(None));
@@ -36,8 +35,7 @@ fn a_scan_asks_for_page_after_page_and_then_rests() {
 
 #[test]
 fn a_page_that_failed_is_asked_for_again_after_a_pause() {
-    let (mut cx, mut scan) = (context(), Scan::default());
-    let mut leases = table(&cx);
+    let (mut cx, mut leases, mut scan) = stage_of(Scan::default());
     scan.step(&mut cx, &mut leases);
     let op = cx.did().op();
     scan.on_page(&mut cx, &mut leases, op, page(vec![row("a")], Some("a")));
@@ -54,8 +52,7 @@ fn a_page_that_failed_is_asked_for_again_after_a_pause() {
 
 #[test]
 fn a_scan_that_does_not_find_the_table_doubts_it() {
-    let (mut cx, mut scan) = (context(), Scan::default());
-    let mut leases = table(&cx);
+    let (mut cx, mut leases, mut scan) = stage_of(Scan::default());
     scan.step(&mut cx, &mut leases);
     let op = cx.did().op();
     scan.on_page(&mut cx, &mut leases, op, refused(Why::NotFound));
@@ -64,8 +61,7 @@ fn a_scan_that_does_not_find_the_table_doubts_it() {
 
 #[test]
 fn a_lease_that_a_whole_scan_lacks_is_forgotten_unless_held() {
-    let (mut cx, mut scan) = (context(), Scan::default());
-    let mut leases = table(&cx);
+    let (mut cx, mut leases, mut scan) = stage_of(Scan::default());
     shows(&cx, &mut leases, owned("gone", "other", 1));
     let held = hold(&mut cx, &mut leases, row("held"));
     cx.did();
@@ -77,8 +73,7 @@ fn a_lease_that_a_whole_scan_lacks_is_forgotten_unless_held() {
 
 #[test]
 fn a_service_that_repeats_a_cursor_does_not_keep_us_in_one_scan() {
-    let (mut cx, mut scan) = (context(), Scan::default());
-    let mut leases = table(&cx);
+    let (mut cx, mut leases, mut scan) = stage_of(Scan::default());
     scan.step(&mut cx, &mut leases);
     let op = cx.did().op();
     scan.on_page(&mut cx, &mut leases, op, page(vec![], Some("a")));
@@ -89,8 +84,7 @@ fn a_service_that_repeats_a_cursor_does_not_keep_us_in_one_scan() {
 
 #[test]
 fn a_scan_is_brought_forward_but_not_too_close_to_the_last_one() {
-    let (mut cx, mut scan) = (context(), Scan::default());
-    let mut leases = table(&cx);
+    let (mut cx, mut leases, mut scan) = stage_of(Scan::default());
     whole_scan(&mut cx, &mut leases, &mut scan, vec![]);
     let (now, interval) = (cx.now(), cx.config().scan_interval);
     scan.schedule_by(now + interval.per(2));

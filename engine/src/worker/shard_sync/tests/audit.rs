@@ -8,7 +8,7 @@ use crate::worker::context::Request;
 use crate::worker::lease_table::BesideLane;
 use crate::worker::shard_sync::ShardSync;
 use crate::worker::stream_set::StreamIx;
-use crate::worker::testing::{config, context, row, running, shows, table, tenths};
+use crate::worker::testing::{config, row, running, shows, stage_of, table, tenths};
 
 /// A lease of the lower half: the upper one has none.
 fn half() -> LeaseRow {
@@ -17,8 +17,7 @@ fn half() -> LeaseRow {
 
 #[test]
 fn a_hole_is_believed_when_three_scans_in_a_row_have_shown_it() {
-    let (mut cx, mut sync) = (context(), ShardSync::new(StreamIx::ONLY));
-    let mut leases = table(&cx);
+    let (mut cx, mut leases, mut sync) = stage_of(ShardSync::new(StreamIx::ONLY));
     shows(&cx, &mut leases, half());
     for seen in 1..=2 {
         sync.look_for_holes(&mut cx, &leases, 0);
@@ -35,8 +34,7 @@ fn a_hole_is_believed_when_three_scans_in_a_row_have_shown_it() {
 #[test]
 fn a_scan_without_the_hole_begins_anew_and_deputies_wait_longer() {
     for (deputy, scans) in [(0, 3), (1, 6), (3, 12)] {
-        let (mut cx, mut sync) = (context(), ShardSync::new(StreamIx::ONLY));
-        let mut leases = table(&cx);
+        let (mut cx, mut leases, mut sync) = stage_of(ShardSync::new(StreamIx::ONLY));
         shows(&cx, &mut leases, half());
         sync.look_for_holes(&mut cx, &leases, deputy);
         let rest = LeaseRow { range: Some(tenths(5, 10)), ..row("b") };
@@ -55,8 +53,7 @@ fn a_scan_without_the_hole_begins_anew_and_deputies_wait_longer() {
 
 #[test]
 fn a_hole_in_the_last_listing_is_not_listed_again_at_once() {
-    let (mut cx, mut sync) = (context(), ShardSync::new(StreamIx::ONLY));
-    let mut leases = table(&cx);
+    let (mut cx, mut leases, mut sync) = stage_of(ShardSync::new(StreamIx::ONLY));
     shows(&cx, &mut leases, half());
     sync.audit.listed(cx.now());
     for _ in 0..5 {

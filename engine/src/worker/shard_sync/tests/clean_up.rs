@@ -9,7 +9,7 @@ use crate::worker::context::{Context, Request};
 use crate::worker::lease_table::{self, BesideLane, LeaseTable};
 use crate::worker::shard_sync::ShardSync;
 use crate::worker::stream_set::StreamIx;
-use crate::worker::testing::{at, config, context, ended, row, running, shard, shows, table};
+use crate::worker::testing::{at, config, ended, row, running, shard, shows, stage, table};
 
 fn begun(key: &str) -> LeaseRow {
     LeaseRow { checkpoint: Checkpoint::At(at(7)), ..row(key) }
@@ -26,8 +26,7 @@ fn removed(cx: &mut Context, leases: &LeaseTable, deputy: u32) -> Vec<String> {
 
 #[test]
 fn a_finished_lease_goes_after_the_delay_with_children_begun() {
-    let mut cx = context();
-    let mut leases = table(&cx);
+    let (mut cx, mut leases) = stage();
     shows(&cx, &mut leases, ended("a", &["b", "c"]));
     shows(&cx, &mut leases, begun("b"));
     shows(&cx, &mut leases, row("c"));
@@ -43,8 +42,7 @@ fn a_finished_lease_goes_after_the_delay_with_children_begun() {
 /// The answer that ended "a" named "b" alone. The row of "c" was made when a list of the shards showed "c".
 #[test]
 fn a_finished_lease_stays_while_an_unnamed_child_has_not_begun() {
-    let mut cx = context();
-    let mut leases = table(&cx);
+    let (mut cx, mut leases) = stage();
     let child = |row: LeaseRow| LeaseRow { parents: vec!["a".into()], ..row };
     shows(&cx, &mut leases, ended("a", &["b"]));
     shows(&cx, &mut leases, child(begun("b")));
@@ -57,8 +55,7 @@ fn a_finished_lease_stays_while_an_unnamed_child_has_not_begun() {
 
 #[test]
 fn a_finished_lease_stays_beside_its_parent_or_without_children() {
-    let mut cx = context();
-    let mut leases = table(&cx);
+    let (mut cx, mut leases) = stage();
     let parents = vec!["grandparent".into()];
     shows(&cx, &mut leases, LeaseRow { parents, ..ended("a", &["b"]) });
     shows(&cx, &mut leases, ended("grandparent", &[]));

@@ -13,7 +13,7 @@ use crate::worker::lease_table::{LeaseTable, Scan};
 use crate::worker::shard_sync::ShardSync;
 use crate::worker::stream_set::StreamIx;
 use crate::worker::testing::{
-    closed, config, context, row, running, seconds, shard, shows, table, tenths, whole_scan,
+    closed, config, context, row, running, seconds, shard, shows, stage_of, table, tenths, whole_scan,
 };
 
 /// Two shards, of which only the first has a lease.
@@ -82,8 +82,7 @@ fn rows_older_than_the_listing_ask_for_a_scan_and_a_listing() {
 
 #[test]
 fn a_list_that_contradicts_itself_is_begun_anew() {
-    let (mut cx, mut sync) = (context(), ShardSync::new(StreamIx::ONLY));
-    let mut leases = table(&cx);
+    let (mut cx, mut leases, mut sync) = stage_of(ShardSync::new(StreamIx::ONLY));
     shows(&cx, &mut leases, row("parent"));
     let open_parent = [shard("parent", &[]), shard("child", &["parent"])];
     missing(&mut cx, &leases, &mut sync, &open_parent);

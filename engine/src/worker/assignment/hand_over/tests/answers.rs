@@ -8,7 +8,7 @@ use crate::worker::context::{Context, Request, RowWriteId};
 use crate::worker::lease_request::{FollowUp, LeaseRequest};
 use crate::worker::lease_table::LeaseTable;
 use crate::worker::testing::{
-    context, done, hold, owned, refused, refused_by, row, seconds, shown, shows, table, throttled,
+    done, hold, owned, refused, refused_by, row, seconds, shown, shows, stage, throttled,
 };
 use std::collections::BTreeSet;
 
@@ -21,8 +21,7 @@ struct Asker {
 
 impl Asker {
     fn new() -> Self {
-        let cx = context();
-        let mut leases = table(&cx);
+        let (cx, mut leases) = stage();
         let row = owned("a", "other", 1);
         shows(&cx, &mut leases, row.clone());
         let request = request(&cx, &row);
@@ -115,8 +114,7 @@ fn a_request_ends_with_another_owner_a_lost_row_or_a_failure() {
 /// Three are a share: `e`, `a`, and another one.
 #[test]
 fn requests_waiting_for_a_turn_are_spared_with_a_full_share() {
-    let mut cx = context();
-    let mut leases = table(&cx);
+    let (mut cx, mut leases) = stage();
     let mut requests = Vec::new();
     for key in ["a", "b", "c", "d"] {
         let row = owned(key, "other", 1);

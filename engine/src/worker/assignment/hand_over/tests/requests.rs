@@ -6,16 +6,18 @@ use crate::row::{Change, LeaseRow};
 use crate::time::Span;
 use crate::worker::assignment::hand_over::requests::{Requests, count};
 use crate::worker::context::{Context, Request};
+use crate::worker::lease_table::LeaseTable;
 use crate::worker::testing::{config, hold, owned, row, running, shows, table};
 
-fn context() -> Context {
-    running(config(Format::VmwareGoKcl))
+fn stage() -> (Context, LeaseTable, Requests) {
+    let cx = running(config(Format::VmwareGoKcl));
+    let leases = table(&cx);
+    (cx, leases, Requests::default())
 }
 
 #[test]
 fn a_request_names_the_known_row_and_the_worker_that_wants_it() {
-    let (mut cx, mut requests) = (context(), Requests::default());
-    let mut leases = table(&cx);
+    let (mut cx, mut leases, mut requests) = stage();
     let ix = shows(&cx, &mut leases, owned("a", "other", 7));
     requests.request(&mut cx, &leases, ix);
     let did = cx.did();
@@ -33,8 +35,7 @@ fn a_request_names_the_known_row_and_the_worker_that_wants_it() {
 
 #[test]
 fn a_request_that_did_not_last_is_repeated_ever_more_seldom() {
-    let (mut cx, mut requests) = (context(), Requests::default());
-    let mut leases = table(&cx);
+    let (mut cx, mut leases, mut requests) = stage();
     let ix = shows(&cx, &mut leases, owned("a", "other", 7));
     let interval = cx.config().scan_interval;
     for scans in [1, 2, 4, 8, 16, 32, 32] {
@@ -49,8 +50,7 @@ fn a_request_that_did_not_last_is_repeated_ever_more_seldom() {
 
 #[test]
 fn a_request_is_forgotten_when_the_lease_has_another_owner() {
-    let (mut cx, mut requests) = (context(), Requests::default());
-    let mut leases = table(&cx);
+    let (mut cx, mut leases, mut requests) = stage();
     let ix = shows(&cx, &mut leases, owned("a", "other", 7));
     requests.request(&mut cx, &leases, ix);
     requests.forget_settled(&leases);
@@ -64,8 +64,7 @@ fn a_request_is_forgotten_when_the_lease_has_another_owner() {
 
 #[test]
 fn leases_handed_over_to_us_or_requested_are_counted_once() {
-    let mut cx = context();
-    let mut leases = table(&cx);
+    let (mut cx, mut leases, _) = stage();
     let coming = LeaseRow { handing_over: Some("other".into()), ..owned("coming", "me", 1) };
     shows(&cx, &mut leases, coming);
     shows(&cx, &mut leases, owned("requested", "other", 1));
