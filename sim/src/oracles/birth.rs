@@ -119,13 +119,12 @@ impl Birth {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{asked, at_once, changed, count, created, held, row};
+    use super::super::testing::{asked, at_once, born, changed, count, created, held, row};
     use super::*;
 
     const DAY: Time = 86_400_000_000;
 
     fn judged(until: Option<Time>, parent_at: Time) -> usize {
-        let born = |shard, parent| Fact::ShardBorn { shard, parents: [parent, None] };
         let holds = |until| held(0, 0, 0, false, until);
         let early = [(1, born(0, None)), (1, born(1, Some(0))), (parent_at, created(0, Mark::TrimHorizon))];
         let held = until.map(|until| (DAY, holds(until)));
@@ -161,7 +160,6 @@ mod tests {
                 ]
             };
             // A shard whose own parent comes first is no child to create.
-            let born = |shard, parent| Fact::ShardBorn { shard, parents: [parent, None] };
             let before = [born(1, None), born(0, Some(1)), created(1, Mark::TrimHorizon)];
             let found = |owner| {
                 let before = at_once(&before);

@@ -195,23 +195,23 @@ impl Lineage {
 #[cfg(test)]
 mod tests {
     use super::super::testing::{
-        at_once, beside, blank, changed, count, created, delivered, judge_only, removed, row,
+        at_once, beside, blank, born, changed, count, created, delivered, finished, found_alone, judge_only,
+        removed, row,
     };
     use super::*;
 
     fn family() -> Vec<Fact> {
         let mut facts = vec![
-            Fact::ShardBorn { shard: 0, parents: [None, None] },
+            born(0, None),
             created(0, Mark::TrimHorizon),
             Fact::ShardClosed { shard: 0, records: 0, children: vec![1, 2] },
         ];
-        facts.extend([1, 2].map(|shard| Fact::ShardBorn { shard, parents: [Some(0), None] }));
+        facts.extend([1, 2].map(|shard| born(shard, Some(0))));
         facts
     }
 
     fn end() -> Fact {
-        let before = row(Some(0), 1, Mark::TrimHorizon);
-        changed(0, Some(0), Verb::End, Some(before), Some(row(None, 2, Mark::End)))
+        finished(0)
     }
 
     fn judged(more: impl IntoIterator<Item = Fact>) -> Vec<Property> {
@@ -227,10 +227,7 @@ mod tests {
 
     #[test]
     fn a_child_between_two_beginnings_at_the_tip_needs_no_lease() {
-        let grandchild = [
-            Fact::ShardClosed { shard: 2, records: 0, children: vec![3] },
-            Fact::ShardBorn { shard: 3, parents: [Some(2), None] },
-        ];
+        let grandchild = [Fact::ShardClosed { shard: 2, records: 0, children: vec![3] }, born(3, Some(2))];
         let close = [created(1, Mark::TrimHorizon), end()];
         let at = |start| {
             let history = grandchild.clone().into_iter().chain([created(3, start)]);
@@ -244,10 +241,7 @@ mod tests {
     #[test]
     fn below_a_changed_row_shards_without_a_lease_are_unknown() {
         let judged = |verb: Option<Verb>| {
-            let between = [
-                Fact::ShardBorn { shard: 3, parents: [Some(1), None] },
-                Fact::ShardBorn { shard: 4, parents: [Some(3), None] },
-            ];
+            let between = [born(3, Some(1)), born(4, Some(3))];
             let change = removed(0, verb, Some(row(None, 0, Mark::TrimHorizon)));
             judged(between.into_iter().chain([
                 created(1, Mark::TrimHorizon),
@@ -263,22 +257,16 @@ mod tests {
     #[test]
     fn an_end_that_another_program_wrote_over_holds_nobody_up() {
         let judged = |of_others: bool| {
-            let (mut lineage, mut verdict) = (Lineage::default(), Verdict::default());
+            let mut lineage = Lineage::default();
             let mut history = if of_others { beside(7) } else { blank() };
-            let undo = changed(
-                0,
-                Some(7),
-                Verb::Take,
-                Some(row(None, 2, Mark::End)),
-                Some(row(Some(7), 3, Mark::TrimHorizon)),
-            );
+            let [ended, begun] = [row(None, 2, Mark::End), row(Some(7), 3, Mark::TrimHorizon)];
+            let undo = changed(0, Some(7), Verb::Take, Some(ended), Some(begun));
             let children = [1, 2].map(|shard| created(shard, Mark::TrimHorizon));
             let then = [undo, delivered(0, 1, 1, 1)];
-            for fact in family().into_iter().chain(children).chain([end()]).chain(then) {
-                history.note(1, &fact);
-                lineage.observe(1, &fact, &history, &mut verdict);
-            }
-            verdict.violations().len()
+            let facts = family().into_iter().chain(children).chain([end()]).chain(then);
+            found_alone(&mut history, at_once(facts), |at, fact, history, verdict| {
+                lineage.observe(at, fact, history, verdict)
+            })
         };
         assert_eq!([true, false].map(judged), [0, 1]);
     }
@@ -305,17 +293,7 @@ mod tests {
 
     #[test]
     fn a_child_that_starts_at_its_tip_is_found() {
-        let close = [
-            created(1, Mark::Latest),
-            created(2, Mark::TrimHorizon),
-            changed(
-                0,
-                Some(0),
-                Verb::End,
-                Some(row(Some(0), 1, Mark::TrimHorizon)),
-                Some(row(None, 2, Mark::End)),
-            ),
-        ];
+        let close = [created(1, Mark::Latest), created(2, Mark::TrimHorizon), end()];
         let history = |later: Time| {
             let before = family().into_iter().map(|fact| (1, fact));
             before.chain(close.clone().map(|fact| (later, fact)))
@@ -346,16 +324,16 @@ mod tests {
 
     #[test]
     fn an_end_of_an_open_shard_is_found() {
-        let bad = [Fact::ShardBorn { shard: 0, parents: [None, None] }, created(0, Mark::TrimHorizon), end()];
+        let bad = [born(0, None), created(0, Mark::TrimHorizon), end()];
         assert_eq!(count(Property::ParentsFirst, at_once(bad)), 1);
     }
 
     #[test]
     fn a_merged_child_waits_for_the_parent_whose_turn_is_to_come() {
         let facts = [
-            Fact::ShardBorn { shard: 0, parents: [None, None] },
-            Fact::ShardBorn { shard: 1, parents: [None, None] },
-            Fact::ShardBorn { shard: 2, parents: [Some(0), None] },
+            born(0, None),
+            born(1, None),
+            born(2, Some(0)),
             Fact::ShardBorn { shard: 3, parents: [Some(1), Some(2)] },
             created(0, Mark::TrimHorizon),
             created(1, Mark::End),
@@ -367,12 +345,7 @@ mod tests {
 
     #[test]
     fn a_parent_that_was_never_leased_holds_nobody_up() {
-        let facts = [
-            Fact::ShardBorn { shard: 0, parents: [None, None] },
-            Fact::ShardBorn { shard: 1, parents: [Some(0), None] },
-            created(1, Mark::Latest),
-            delivered(0, 1, 1, 1),
-        ];
+        let facts = [born(0, None), born(1, Some(0)), created(1, Mark::Latest), delivered(0, 1, 1, 1)];
         assert_eq!(count(Property::ParentsFirst, at_once(facts)), 0);
     }
 }

@@ -216,7 +216,7 @@ impl Moves {
 #[cfg(test)]
 mod tests {
     use super::super::fact::Mark;
-    use super::super::testing::{answered, blank, changed, row};
+    use super::super::testing::{answered, blank, changed, row, show_alone};
     use super::*;
     use leasehold_engine::time::Span;
 
@@ -261,11 +261,9 @@ mod tests {
 
     fn judged(facts: impl IntoIterator<Item = (Time, Fact)>) -> usize {
         let (mut oracle, mut verdict) = (Moves::new(&terms()), Verdict::default());
-        let mut history = blank();
-        for (at, fact) in four().into_iter().chain(facts) {
-            history.note(at, &fact);
-            oracle.observe(at, &fact, &history, &mut verdict);
-        }
+        show_alone(&mut blank(), four().into_iter().chain(facts), |at, fact, history| {
+            oracle.observe(at, fact, history, &mut verdict)
+        });
         oracle.look_at_end(0, &mut verdict);
         verdict.violations().len()
     }

@@ -133,18 +133,27 @@ mod tests {
         count(Property::ExclusiveOwnership, facts)
     }
 
-    /// Lives 0 and 1 believe. Before life 1's belief, a stranger writes over the row.
-    fn trespass(then: impl IntoIterator<Item = (u64, Fact)>) -> usize {
-        let mut overlap = Overlap::new(&Terms::plain(config()));
-        let mut verdict = Verdict::default();
-        for (at, fact) in holds(1, 0, true, 10) {
+    /// The number of violations if a stranger perhaps writes over the row, between these facts.
+    fn written_over(
+        before: impl IntoIterator<Item = (u64, Fact)>, is_written: bool,
+        after: impl IntoIterator<Item = (u64, Fact)>,
+    ) -> usize {
+        let (mut overlap, mut verdict) = (Overlap::new(&Terms::plain(config())), Verdict::default());
+        for (at, fact) in before {
             overlap.observe(at, &fact, &blank(), &mut verdict);
         }
-        overlap.trespassed(2, 0);
-        for (at, fact) in holds(5, 1, true, 20).into_iter().chain(then) {
+        if is_written {
+            overlap.trespassed(2, 0);
+        }
+        for (at, fact) in after {
             overlap.observe(at, &fact, &blank(), &mut verdict);
         }
         verdict.violations().len()
+    }
+
+    /// Lives 0 and 1 believe. Before life 1's belief, a stranger writes over the row.
+    fn trespass(then: impl IntoIterator<Item = (u64, Fact)>) -> usize {
+        written_over(holds(1, 0, true, 10), true, holds(5, 1, true, 20).into_iter().chain(then))
     }
 
     #[test]
@@ -160,22 +169,8 @@ mod tests {
 
     #[test]
     fn a_holder_robbed_by_a_write_may_begin_later_and_run_out() {
-        let found = |is_written_over: bool| {
-            let mut overlap = Overlap::new(&Terms::plain(config()));
-            let mut verdict = Verdict::default();
-            let mut all = |overlap: &mut Overlap, facts: [(u64, Fact); 1]| {
-                for (at, fact) in facts {
-                    overlap.observe(at, &fact, &blank(), &mut verdict);
-                }
-            };
-            all(&mut overlap, holds(1, 0, false, 10));
-            if is_written_over {
-                overlap.trespassed(2, 0);
-            }
-            all(&mut overlap, holds(3, 0, true, 10));
-            all(&mut overlap, holds(5, 1, true, 20));
-            verdict.violations().len()
-        };
+        let begin = || holds(3, 0, true, 10).into_iter().chain(holds(5, 1, true, 20));
+        let found = |is_written| written_over(holds(1, 0, false, 10), is_written, begin());
         assert_eq!((found(true), found(false)), (0, 1));
     }
 

@@ -39,7 +39,7 @@ pub(super) fn judge(now: Time, fact: &Fact, history: &History, delivery: &Delive
 #[cfg(test)]
 mod tests {
     use super::super::fact::Verb;
-    use super::super::testing::{at_once, changed, judge, row};
+    use super::super::testing::{self, at_once, changed, count, finished, row};
     use super::*;
 
     const CLOSED: Fact = Fact::ShardClosed { shard: 0, records: 5, children: Vec::new() };
@@ -48,31 +48,25 @@ mod tests {
         changed(0, Some(0), Verb::Create, None, Some(row(Some(0), 1, Mark::TrimHorizon)))
     }
 
-    fn ends() -> Fact {
-        let before = row(Some(0), 1, Mark::TrimHorizon);
-        changed(0, Some(0), Verb::End, Some(before), Some(row(None, 2, Mark::End)))
-    }
-
     fn processed() -> Fact {
-        Fact::Processed { life: 0, shard: 0, token: 1, through: 5 }
+        testing::processed(0, 0, 5)
     }
 
     fn judged(facts: Vec<Fact>) -> usize {
-        let found = judge(at_once(facts));
-        found.into_iter().filter(|found| *found == Property::FinalActsProven).count()
+        count(Property::FinalActsProven, at_once(facts))
     }
 
     #[test]
     fn a_shard_that_is_open_or_was_not_read_to_its_end_is_not_ended() {
-        assert_eq!(judged(vec![created(), ends()]), 1);
-        assert_eq!(judged(vec![created(), CLOSED, ends()]), 1);
-        assert_eq!(judged(vec![created(), processed(), ends()]), 1);
-        assert_eq!(judged(vec![created(), CLOSED, processed(), ends()]), 0);
+        assert_eq!(judged(vec![created(), finished(0)]), 1);
+        assert_eq!(judged(vec![created(), CLOSED, finished(0)]), 1);
+        assert_eq!(judged(vec![created(), processed(), finished(0)]), 1);
+        assert_eq!(judged(vec![created(), CLOSED, processed(), finished(0)]), 0);
     }
 
     #[test]
     fn a_shard_that_the_stream_has_forgotten_is_ended() {
-        assert_eq!(judged(vec![created(), CLOSED, Fact::Forgotten { shard: 0 }, ends()]), 0);
-        assert_eq!(judged(vec![Fact::LostForGood, created(), ends()]), 0);
+        assert_eq!(judged(vec![created(), CLOSED, Fact::Forgotten { shard: 0 }, finished(0)]), 0);
+        assert_eq!(judged(vec![Fact::LostForGood, created(), finished(0)]), 0);
     }
 }

@@ -1,7 +1,7 @@
 //! Hand-made histories for the oracles' own tests.
 
 use super::fact::{Ask, How, Mark, Owner, Row, Verb};
-use super::{Fact, History, Oracles, Property, Terms};
+use super::{Fact, History, Oracles, Property, Terms, Verdict};
 use leasehold_engine::config::Config;
 use leasehold_engine::output::EndReason;
 use leasehold_engine::time::Mono;
@@ -71,6 +71,21 @@ pub(super) fn created(shard: u32, checkpoint: Mark) -> Fact {
     changed(shard, Some(0), Verb::Create, None, Some(row(None, 0, checkpoint)))
 }
 
+/// Life 0 takes the lease of a shard, for the first time.
+pub(super) fn taken(shard: u32) -> Fact {
+    changed(shard, Some(0), Verb::Take, None, Some(row(Some(0), 1, Mark::TrimHorizon)))
+}
+
+/// Life 0 writes the end of a shard.
+pub(super) fn finished(shard: u32) -> Fact {
+    let before = row(Some(0), 1, Mark::TrimHorizon);
+    changed(shard, Some(0), Verb::End, Some(before), Some(row(None, 2, Mark::End)))
+}
+
+pub(super) fn born(shard: u32, parent: Option<u32>) -> Fact {
+    Fact::ShardBorn { shard, parents: [parent, None] }
+}
+
 pub(super) fn delivered(life: u32, shard: u32, first: u64, last: u64) -> Fact {
     Fact::Delivered { life, shard, token: 1, first, last, local: Mono(0), valid_until: Mono(1) }
 }
@@ -128,6 +143,16 @@ pub(super) fn show_alone(
         history.note(at, &fact);
         observe(at, &fact, history);
     }
+}
+
+/// The number of violations that one oracle finds alone.
+pub(super) fn found_alone(
+    history: &mut History, facts: impl IntoIterator<Item = (u64, Fact)>,
+    mut observe: impl FnMut(u64, &Fact, &History, &mut Verdict),
+) -> usize {
+    let mut verdict = Verdict::default();
+    show_alone(history, facts, |at, fact, history| observe(at, fact, history, &mut verdict));
+    verdict.violations().len()
 }
 
 /// A history without a fact.

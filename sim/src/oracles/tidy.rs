@@ -131,7 +131,9 @@ impl Tidy {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{at_once, blank, changed, config, created, judge_under, row, show_alone};
+    use super::super::testing::{
+        at_once, blank, born, changed, config, created, finished, judge_under, row, show_alone,
+    };
     use super::*;
     use leasehold_engine::time::Span;
 
@@ -141,15 +143,7 @@ mod tests {
 
     /// Shard 0 was split into 1 and 2, and read to its end.
     fn split() -> Vec<(u64, Fact)> {
-        let born = |shard, parent| Fact::ShardBorn { shard, parents: [parent, None] };
         let closed = Fact::ShardClosed { shard: 0, records: 0, children: vec![1, 2] };
-        let ended = changed(
-            0,
-            Some(0),
-            Verb::End,
-            Some(row(Some(0), 1, Mark::TrimHorizon)),
-            Some(row(None, 2, Mark::End)),
-        );
         let facts = [
             born(0, None),
             born(1, Some(0)),
@@ -158,7 +152,7 @@ mod tests {
             created(0, Mark::TrimHorizon),
             created(1, Mark::TrimHorizon),
             created(2, Mark::TrimHorizon),
-            ended,
+            finished(0),
         ];
         at_once(facts).collect()
     }

@@ -187,7 +187,7 @@ impl Window {
 #[cfg(test)]
 mod tests {
     use super::super::fact::Mark;
-    use super::super::testing::{self, beside, blank, changed, config, delivered, row, show_alone};
+    use super::super::testing::{self, beside, blank, changed, config, delivered, found_alone, row};
     use super::*;
 
     /// A life of another program.
@@ -195,10 +195,10 @@ mod tests {
 
     fn measure(facts: &[(u64, Fact)]) -> (Windows, usize) {
         let mut window = Window::new(&Terms { abort_us: 100_000, ..Terms::plain(config()) });
-        let (mut history, mut verdict) = (beside(OTHER), Verdict::default());
-        let facts = facts.iter().cloned();
-        show_alone(&mut history, facts, |at, fact, history| window.observe(at, fact, history, &mut verdict));
-        (window.windows(), verdict.violations().len())
+        let found = found_alone(&mut beside(OTHER), facts.iter().cloned(), |at, fact, history, verdict| {
+            window.observe(at, fact, history, verdict)
+        });
+        (window.windows(), found)
     }
 
     fn ended(life: u32) -> Fact {
@@ -236,7 +236,6 @@ mod tests {
         let belief = 2 * config().lease_duration().0;
         for (taken, blamed) in [(10, 0), (10 + belief, 1)] {
             let mut window = Window::new(&Terms { abort_us: 100_000, ..Terms::plain(config()) });
-            let (mut history, mut verdict) = (blank(), Verdict::default());
             window.written_over(5, 0);
             let take = changed(0, Some(1), Verb::Take, owned(None), owned(Some(1)));
             let facts = [
@@ -245,10 +244,10 @@ mod tests {
                 (taken + 1, delivered(1, 0, 1, 1)),
                 (taken + 900_000, ended(0)),
             ];
-            show_alone(&mut history, facts, |at, fact, history| {
-                window.observe(at, fact, history, &mut verdict)
+            let found = found_alone(&mut blank(), facts, |at, fact, history, verdict| {
+                window.observe(at, fact, history, verdict)
             });
-            assert_eq!(verdict.violations().len(), blamed, "taken at {taken}");
+            assert_eq!(found, blamed, "taken at {taken}");
         }
     }
 

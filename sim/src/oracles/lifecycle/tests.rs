@@ -1,5 +1,6 @@
 use super::super::testing::{
-    self, answered, asked, at_once, changed, config, count, count_under, delivered, edited, judge_beside, row,
+    self, answered, asked, at_once, changed, config, count, count_under, delivered, edited, judge_beside,
+    row, taken,
 };
 use super::*;
 use leasehold_engine::format::Format;
@@ -118,7 +119,7 @@ fn a_shutdown_that_does_not_end_is_found_once() {
 #[test]
 fn a_lease_kept_after_a_good_shutdown_is_found() {
     let history = |how| {
-        let owned = changed(0, Some(0), Verb::Take, None, Some(row(Some(0), 1, Mark::TrimHorizon)));
+        let owned = taken(0);
         let release = answered(0, Ask::Write(Verb::Release), 0, 1, how);
         let knows = answered(0, Ask::Write(Verb::Take), 0, 0, How::Applied);
         let facts =

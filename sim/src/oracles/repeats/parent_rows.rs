@@ -74,21 +74,18 @@ impl ParentRows {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::testing::{beside, changed, config, row};
+    use super::super::super::testing::{at_once, beside, born, changed, config, found_alone, row};
     use super::*;
     use leasehold_engine::format::{Format, LeaseFormat};
 
     /// Life 0 is ours, life 1 is of another program; shard 1 comes from shard 0.
     fn judged(facts: impl IntoIterator<Item = Fact>) -> usize {
         let config = config().with_policies(Format::VmwareGoKcl.policies());
-        let (mut rows, mut verdict) = (ParentRows::new(&Terms::plain(config)), Verdict::default());
-        let child = Fact::ShardBorn { shard: 1, parents: [Some(0), None] };
-        let mut history = beside(1);
-        for fact in [child].into_iter().chain(facts) {
-            history.note(1, &fact);
-            rows.observe(1, &fact, &history, &mut verdict);
-        }
-        verdict.violations().len()
+        let mut rows = ParentRows::new(&Terms::plain(config));
+        let facts = at_once([born(1, Some(0))].into_iter().chain(facts));
+        found_alone(&mut beside(1), facts, |at, fact, history, verdict| {
+            rows.observe(at, fact, history, verdict)
+        })
     }
 
     fn written(by: u32, verb: Verb, mark: Mark) -> Fact {
