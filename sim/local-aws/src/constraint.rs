@@ -15,3 +15,11 @@ pub(crate) fn beyond<T: PartialOrd + Display>(value: T, least: T, most: T) -> Op
         _ => None,
     }
 }
+
+/// Refuses a request if this is so.
+pub(crate) fn refuse_if<E>(is_so: bool, error: impl FnOnce() -> E) -> Result<(), E> {
+    match is_so {
+        true => Err(error()),
+        false => Ok(()),
+    }
+}

@@ -6,6 +6,7 @@ use super::error::{ApiError, DynamoResult};
 use super::index::{Index, IndexSpec};
 use super::key::KeyAttribute;
 use super::table::{Billing, Status, Table, Throughput};
+use crate::constraint::refuse_if;
 
 /// Changes a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -142,9 +143,7 @@ impl Table {
 
     fn check_changes(&self, changes: &[IndexChange], billing: Billing) -> DynamoResult<()> {
         let moving = |change: &&IndexChange| !matches!(change, IndexChange::Update(..));
-        if changes.iter().filter(moving).count() > 1 {
-            return Err(one_online_index());
-        }
+        refuse_if(changes.iter().filter(moving).count() > 1, one_online_index)?;
         for change in changes {
             let existing = |name: &str| {
                 let found = self.index(name).filter(|index| !index.spec.local);
@@ -167,9 +166,7 @@ impl Table {
                             spec.name
                         )));
                     }
-                    if busy() {
-                        return Err(one_online_index());
-                    }
+                    refuse_if(busy(), one_online_index)?;
                     if self.indexes.iter().filter(|index| !index.spec.local).count() >= MAX_GLOBAL_INDEXES {
                         return Err(ApiError::limit(format_args!(
                             "GlobalSecondaryIndex count exceeds the per-table limit of {MAX_GLOBAL_INDEXES}"
@@ -178,9 +175,7 @@ impl Table {
                 }
                 IndexChange::Update(name, throughput) => {
                     existing(name)?;
-                    if billing == Billing::OnDemand {
-                        return Err(paid_twice(name));
-                    }
+                    refuse_if(billing == Billing::OnDemand, || paid_twice(name))?;
                     check_billing(Billing::Provisioned(*throughput))?;
                 }
                 IndexChange::Delete(name) => {

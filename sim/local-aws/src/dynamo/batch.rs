@@ -9,6 +9,7 @@ use super::requests::{
     PutItem, TransactAction, account,
 };
 use super::write::{Prepared, Refusal};
+use crate::constraint::refuse_if;
 use std::collections::BTreeSet;
 
 /// The most reads of a batch.
@@ -64,9 +65,7 @@ impl Dynamo {
             }
             reply.tables.push(read);
         }
-        if asked > 0 && !passed {
-            return Err(ApiError::throughput_exceeded());
-        }
+        refuse_if(asked > 0 && !passed, ApiError::throughput_exceeded)?;
         Ok(reply)
     }
 

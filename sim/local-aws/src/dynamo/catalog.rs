@@ -8,6 +8,7 @@ use super::settings::check_tags;
 use super::store::Store;
 use super::table::{Backups, Billing, Status, Table};
 use crate::constraint::beyond;
+use crate::constraint::refuse_if;
 use std::collections::BTreeMap;
 
 /// The most global indexes of a table.
@@ -191,11 +192,9 @@ impl Table {
 
 /// Refuses an invalid name of a table or an index.
 pub(super) fn check_name(name: &str) -> DynamoResult<()> {
-    if !(3..=255).contains(&name.len()) {
-        return Err(ApiError::validation(
-            "TableName must be at least 3 characters long and at most 255 characters long",
-        ));
-    }
+    refuse_if(!(3..=255).contains(&name.len()), || {
+        ApiError::validation("TableName must be at least 3 characters long and at most 255 characters long")
+    })?;
     if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte)) {
         let place = format_args!("Value '{name}' at 'tableName'");
         return Err(ApiError::unmet(place, "satisfy regular expression pattern: [a-zA-Z0-9_.-]+"));

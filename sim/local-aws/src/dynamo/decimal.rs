@@ -1,5 +1,6 @@
 //! Numbers of 38 decimal digits, like DynamoDB's: exact, ordered by value, no floats.
 
+use crate::constraint::refuse_if;
 use std::cmp::Ordering;
 use std::fmt;
 
@@ -52,9 +53,7 @@ impl Decimal {
         if significant.is_empty() {
             return Ok(Self::ZERO);
         }
-        if significant.len() > MAX_DIGITS as usize {
-            return Err(DecimalError::TooPrecise);
-        }
+        refuse_if(significant.len() > MAX_DIGITS as usize, || DecimalError::TooPrecise)?;
         // 38 digits fit.
         let mantissa = significant.parse().map_err(|_| DecimalError::TooPrecise)?;
         let exponent = (digits.len() - kept.len()) as i64 - fraction.len() as i64;
@@ -123,16 +122,10 @@ impl Decimal {
             exponent = exponent.saturating_add(1);
         }
         let digits = mantissa.ilog10() + 1;
-        if digits > MAX_DIGITS {
-            return Err(DecimalError::TooPrecise);
-        }
+        refuse_if(digits > MAX_DIGITS, || DecimalError::TooPrecise)?;
         let magnitude = exponent.saturating_add(i64::from(digits) - 1);
-        if magnitude > MAX_MAGNITUDE {
-            return Err(DecimalError::Overflow);
-        }
-        if magnitude < MIN_MAGNITUDE {
-            return Err(DecimalError::Underflow);
-        }
+        refuse_if(magnitude > MAX_MAGNITUDE, || DecimalError::Overflow)?;
+        refuse_if(magnitude < MIN_MAGNITUDE, || DecimalError::Underflow)?;
         // Within ±170 by the checks above.
         Ok(Self { negative, mantissa, exponent: exponent as i32 })
     }

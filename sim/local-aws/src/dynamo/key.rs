@@ -3,6 +3,7 @@
 use super::decimal::Decimal;
 use super::error::{ApiError, DynamoResult};
 use super::value::parse_number;
+use crate::constraint::refuse_if;
 use leasehold_engine::table::{AttributeName, AttributeValue, Item};
 
 use std::sync::Arc;
@@ -144,15 +145,11 @@ impl KeySchema {
 
     /// The position of a key given alone (`Key` of a request): exactly the key's attributes, of their types.
     pub fn position_of_key(&self, key: &Item) -> DynamoResult<Position> {
-        if key.len() != 1 + usize::from(self.sort.is_some()) {
-            return Err(mismatch());
-        }
+        refuse_if(key.len() != 1 + usize::from(self.sort.is_some()), mismatch)?;
         self.position(|attribute| {
             let value = key.get(&attribute.name).ok_or_else(mismatch)?;
             let value = KeyValue::read(value, attribute.key_type).ok_or_else(mismatch)??;
-            if value.is_empty() {
-                return Err(ApiError::invalid_parameter(empty_key(attribute)));
-            }
+            refuse_if(value.is_empty(), || ApiError::invalid_parameter(empty_key(attribute)))?;
             self.check_size(attribute, &value)?;
             Ok(value)
         })
@@ -202,9 +199,7 @@ impl KeySchema {
     pub fn partition_start(&self, value: &AttributeValue) -> DynamoResult<Position> {
         let unfit = || ApiError::invalid_parameter("Condition parameter type does not match schema type");
         let partition = KeyValue::read(value, self.partition.key_type).ok_or_else(unfit)??;
-        if partition.is_empty() {
-            return Err(ApiError::invalid_parameter(empty_key(&self.partition)));
-        }
+        refuse_if(partition.is_empty(), || ApiError::invalid_parameter(empty_key(&self.partition)))?;
         Ok(Position::new(partition, None))
     }
 

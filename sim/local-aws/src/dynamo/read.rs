@@ -10,6 +10,7 @@ use super::requests::{GetItem, GetReply, Page, Query, Scan, Select};
 use super::store::Row;
 use super::table::{Status, Table};
 use super::value::{item_size, normalize_item};
+use crate::constraint::refuse_if;
 use leasehold_engine::table::Item;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -46,9 +47,7 @@ impl Dynamo {
         let table = self.usable(&request.table, now_ms)?;
         table.check_projection(request.projection.as_ref())?;
         let position = table.schema.position_of_key(&request.key)?;
-        if !table.may_read(None, now_ms) {
-            return Err(ApiError::throughput_exceeded());
-        }
+        refuse_if(!table.may_read(None, now_ms), ApiError::throughput_exceeded)?;
         let as_of = request.as_of.filter(|_| !request.consistent);
         let row = table.store.get(&position, as_of);
         let cost = read_cost(row.map_or(0, |row| row.size), request.consistent);
@@ -220,9 +219,7 @@ impl Table {
             }
         };
         // The cost is known only now, but an empty bucket refuses before the call takes any capacity.
-        if !self.may_read(reading.index, now_ms) {
-            return Err(ApiError::throughput_exceeded());
-        }
+        refuse_if(!self.may_read(reading.index, now_ms), ApiError::throughput_exceeded)?;
         self.reads.take(page.consumed.table);
         let at_index = page.consumed.indexes.iter().map(|(_, halves)| halves).sum();
         match reading.index.and_then(|at| self.indexes.get_mut(at)) {
@@ -245,9 +242,7 @@ impl Table {
         let expected =
             index.spec.schema.attributes().filter(|part| !self.schema.contains(&part.name)).count()
                 + self.schema.attributes().count();
-        if key.len() != expected {
-            return Err(wrong());
-        }
+        refuse_if(key.len() != expected, wrong)?;
         let at = index.spec.schema.sparse_position(key).ok_or_else(wrong)?;
         Ok(IndexPosition { at, base: self.start_position(&self.schema.key_of(key))? })
     }

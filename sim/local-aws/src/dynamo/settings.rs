@@ -3,6 +3,7 @@
 use super::Dynamo;
 use super::error::{ApiError, DynamoResult};
 use super::table::{Backups, Status, Table};
+use crate::constraint::refuse_if;
 use std::collections::BTreeMap;
 
 /// The days back to which a table can be restored, unless said otherwise.
@@ -145,9 +146,7 @@ pub fn table_of_arn(arn: &str) -> Option<&str> {
 }
 
 pub(super) fn check_tags(tags: &BTreeMap<String, String>) -> DynamoResult<()> {
-    if tags.len() > MAX_TAGS {
-        return Err(ApiError::invalid_parameter("Too many tags"));
-    }
+    refuse_if(tags.len() > MAX_TAGS, || ApiError::invalid_parameter("Too many tags"))?;
     for (key, value) in tags {
         let complaint =
             |constraint| Err(ApiError::unmet(format_args!("Value '{key}' at 'tags'"), constraint));

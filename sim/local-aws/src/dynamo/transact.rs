@@ -13,6 +13,7 @@ use super::table::Table;
 use super::value::normalize_item;
 use super::write::{Outcome, Refusal};
 use crate::constraint::beyond;
+use crate::constraint::refuse_if;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
@@ -59,9 +60,7 @@ impl Dynamo {
         for action in &request.actions {
             let table = self.usable(action.table(), now_ms)?;
             let position = table.position(action)?;
-            if !seen.insert((action.table(), position)) {
-                return Err(touched_twice());
-            }
+            refuse_if(!seen.insert((action.table(), position)), touched_twice)?;
             let outcome = table.prepare(action);
             let open = table.may_write(now_ms);
             reasons.push(match &outcome {
@@ -120,9 +119,7 @@ impl Dynamo {
             let table = self.usable(&get.table, now_ms)?;
             table.check_projection(get.projection.as_ref())?;
             let position = table.schema.position_of_key(&get.key)?;
-            if !seen.insert((get.table.as_str(), position)) {
-                return Err(touched_twice());
-            }
+            refuse_if(!seen.insert((get.table.as_str(), position)), touched_twice)?;
         }
         let mut reply = TransactGetReply::default();
         let mut reasons = Vec::with_capacity(request.gets.len());

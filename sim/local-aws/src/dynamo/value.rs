@@ -2,6 +2,7 @@
 
 use super::decimal::{self, Decimal, DecimalError};
 use super::error::{ApiError, DynamoResult};
+use crate::constraint::refuse_if;
 use leasehold_engine::table::{AttributeValue, Item};
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -14,9 +15,7 @@ pub(super) const MAX_DEPTH: usize = 32;
 
 /// Checks every value of an item and gives its numbers their normal form (`1.0` is stored as `1`).
 pub(super) fn normalize_item(item: &mut Item) -> DynamoResult<()> {
-    if item.contains_key("") {
-        return Err(ApiError::invalid_parameter("Empty attribute name"));
-    }
+    refuse_if(item.contains_key(""), || ApiError::invalid_parameter("Empty attribute name"))?;
     item.values_mut().try_for_each(normalize)
 }
 
@@ -26,9 +25,7 @@ pub(super) fn normalize(value: &mut AttributeValue) -> DynamoResult<()> {
 }
 
 fn normalize_at(value: &mut AttributeValue, depth: usize) -> DynamoResult<()> {
-    if depth > MAX_DEPTH {
-        return Err(ApiError::validation("Nesting Levels have exceeded supported limits"));
-    }
+    refuse_if(depth > MAX_DEPTH, || ApiError::validation("Nesting Levels have exceeded supported limits"))?;
     match value {
         AttributeValue::N(text) => normalize_number(text),
         AttributeValue::Ns(numbers) => normalize_numbers(numbers),
@@ -52,9 +49,7 @@ fn normalize_number(text: &mut Arc<str>) -> DynamoResult<()> {
 }
 
 fn normalize_numbers(numbers: &mut BTreeSet<String>) -> DynamoResult<()> {
-    if numbers.is_empty() {
-        return Err(ApiError::invalid_parameter("An number set  may not be empty"));
-    }
+    refuse_if(numbers.is_empty(), || ApiError::invalid_parameter("An number set  may not be empty"))?;
     if numbers.iter().any(|number| !decimal::is_plain_integer(number)) {
         let mut normal = BTreeSet::new();
         for number in numbers.iter() {

@@ -7,6 +7,7 @@ use super::sequence::SequenceNumber;
 use super::shard::Shard;
 use super::stream::Stream;
 use super::token::{Kind, Opener, Sealer};
+use crate::constraint::refuse_if;
 
 /// `ShardIteratorType` with its arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,9 +51,7 @@ impl Kinesis {
         let found = stream.readable(shard)?;
         let position = stream.position(now_ms, found, start)?;
         let admitted = |shard: &mut Shard| shard.iterators.take(now_ms, ITERATORS_PER_SECOND);
-        if limits && !stream.shard_mut(shard).is_none_or(admitted) {
-            return Err(stream.throttled(shard));
-        }
+        refuse_if(limits && !stream.shard_mut(shard).is_none_or(admitted), || stream.throttled(shard))?;
         Ok(ShardIterator { stream: id, shard, position, issued_ms: now_ms })
     }
 

@@ -6,6 +6,7 @@ use super::shard::{Shard, ShardInfo};
 use super::stream::Stream;
 use super::token::{Kind, Opener, Sealer, invalid_token, of_other_stream};
 use super::{Kinesis, Op};
+use crate::constraint::refuse_if;
 
 /// `ShardFilter`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -141,9 +142,7 @@ impl Kinesis {
         let (issued_ms, created_ms, cursor) = Cursor::open(token).ok_or_else(invalid_token)?;
         self.refuse_expired(now_ms, issued_ms)?;
         let id = self.find(now_ms, StreamRef::Id(cursor.stream))?;
-        if self.stream_by_id(id)?.created_ms != created_ms {
-            return Err(invalid_token());
-        }
+        refuse_if(self.stream_by_id(id)?.created_ms != created_ms, invalid_token)?;
         if let Some(stream) = request.stream
             && self.find(now_ms, stream)? != id
         {

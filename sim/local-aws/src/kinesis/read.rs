@@ -9,6 +9,7 @@ use super::shard::{HashRange, Shard};
 use super::stream::Stream;
 use super::{Kinesis, StreamStatus};
 use crate::constraint::beyond;
+use crate::constraint::refuse_if;
 use bytes::Bytes;
 use std::fmt;
 use std::sync::Arc;
@@ -84,9 +85,7 @@ impl Kinesis {
         let (limits, end_of_shard) = (self.config().limits, self.config().end_of_shard);
         let id = self.find(now_ms, StreamRef::Id(iterator.stream))?;
         let stream = self.stream_by_id(id)?;
-        if stream.status() == StreamStatus::Creating {
-            return Err(stream.no_such_shard(iterator.shard));
-        }
+        refuse_if(stream.status() == StreamStatus::Creating, || stream.no_such_shard(iterator.shard))?;
         if limits || self.needs_aging(now_ms, iterator) {
             let stream = self.stream_mut(id)?;
             stream.age_shard(now_ms, iterator.shard);
@@ -94,9 +93,7 @@ impl Kinesis {
                 || stream
                     .shard_mut(iterator.shard)
                     .is_none_or(|shard| shard.reads.take_read(now_ms, READS_PER_SECOND));
-            if !admitted {
-                return Err(stream.throttled(iterator.shard));
-            }
+            refuse_if(!admitted, || stream.throttled(iterator.shard))?;
         }
         let stream = self.stream_by_id(id)?;
         let shard = stream.readable(iterator.shard)?;

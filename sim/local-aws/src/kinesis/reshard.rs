@@ -6,6 +6,7 @@ use super::scaling::{Open, Step, next_round};
 use super::shard::HashRange;
 use super::stream::Stream;
 use super::{Kinesis, Op};
+use crate::constraint::refuse_if;
 
 /// The work of an update under way at its due time.
 #[derive(Clone, Debug)]
@@ -110,9 +111,7 @@ impl Stream {
                 "UpdateShardCount cannot scale {how}. Current open shard count: {current}, target shard count: {target}."
             )))
         };
-        if target == 0 {
-            return Err(ApiError::argument("The target shard count must be at least 1."));
-        }
+        refuse_if(target == 0, || ApiError::argument("The target shard count must be at least 1."))?;
         if target == current {
             return Err(ApiError::argument(format!(
                 "The target shard count {target} of stream {} is equal to its current open shard count.",

@@ -4,6 +4,7 @@
 //! index, the position in the shard, the second of arrival, the shard's index, and a version. A child is created in a
 //! later second than its parents, so that all its numbers are above its parents' numbers.
 
+use crate::constraint::refuse_if;
 use std::fmt;
 use std::str::FromStr;
 
@@ -130,23 +131,17 @@ impl FromStr for SequenceNumber {
     type Err = NotASequenceNumber;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        if text.is_empty() {
-            return Err(NotASequenceNumber);
-        }
+        refuse_if(text.is_empty(), || NotASequenceNumber)?;
         let mut words = [0u64; 3];
         for byte in text.bytes() {
-            if !byte.is_ascii_digit() {
-                return Err(NotASequenceNumber);
-            }
+            refuse_if(!byte.is_ascii_digit(), || NotASequenceNumber)?;
             let mut carry = u128::from(byte - b'0');
             for word in words.iter_mut().rev() {
                 let wide = u128::from(*word) * 10 + carry;
                 *word = wide as u64;
                 carry = wide >> 64;
             }
-            if carry != 0 {
-                return Err(NotASequenceNumber);
-            }
+            refuse_if(carry != 0, || NotASequenceNumber)?;
         }
         Ok(SequenceNumber(words))
     }

@@ -3,6 +3,7 @@
 use super::Kinesis;
 use super::error::{ApiError, ApiResult};
 use super::ids::{Arn, StreamRef};
+use crate::constraint::refuse_if;
 use std::collections::BTreeMap;
 
 /// Tags by their keys.
@@ -22,11 +23,9 @@ pub(crate) fn check(tags: &Tags, others: usize) -> ApiResult<()> {
     if tags.keys().any(|key| key.starts_with("aws:")) {
         return Err(ApiError::argument("Tag keys that begin with aws: are reserved."));
     }
-    if tags.len() + others > MOST_TAGS {
-        return Err(ApiError::argument(format!(
-            "A resource cannot have more than {MOST_TAGS} tags associated with it."
-        )));
-    }
+    refuse_if(tags.len() + others > MOST_TAGS, || {
+        ApiError::argument(format!("A resource cannot have more than {MOST_TAGS} tags associated with it."))
+    })?;
     Ok(())
 }
 

@@ -7,6 +7,7 @@ use super::log::StoredRecord;
 use super::sequence::{SequenceNumber, seconds};
 use super::stream::Stream;
 use crate::constraint::beyond;
+use crate::constraint::refuse_if;
 use bytes::Bytes;
 use md5::{Digest, Md5};
 use std::sync::Arc;
@@ -79,9 +80,7 @@ impl Kinesis {
             stream.check_size(&format!("records.{}.member.data", index + 1), record)?;
         }
         let total: usize = records.iter().map(|record| record.data.len() + record.partition_key.len()).sum();
-        if total > MOST_BYTES {
-            return Err(ApiError::argument("Records size exceeds 10 MB limit"));
-        }
+        refuse_if(total > MOST_BYTES, || ApiError::argument("Records size exceeds 10 MB limit"))?;
         Ok(records.into_iter().map(|record| stream.write(now_ms, record)).collect())
     }
 

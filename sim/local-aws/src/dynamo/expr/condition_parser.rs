@@ -4,6 +4,7 @@ use super::super::value::order;
 use super::lexer::Kind;
 use super::parser::{Cursor, is_operator, needs_path, wrong_count, wrong_operand, wrong_type};
 use super::{Comparator, Condition, Operand};
+use crate::constraint::refuse_if;
 use leasehold_engine::table::AttributeValue;
 use std::cmp::Ordering;
 
@@ -104,9 +105,7 @@ fn comparison<'a>(cursor: &mut Cursor<'a>) -> Result<Read<'a>, String> {
     }
     if cursor.accept_keyword("BETWEEN") {
         let (value, low) = (as_operand(cursor, left)?, operand(cursor)?);
-        if !cursor.accept_keyword("AND") {
-            return Err(cursor.syntax_error());
-        }
+        refuse_if(!cursor.accept_keyword("AND"), || cursor.syntax_error())?;
         let high = operand(cursor)?;
         check_bounds(&low, &high)?;
         return Ok(Read::condition(Condition::Between(value, low, high)));
@@ -138,9 +137,7 @@ fn primary<'a>(cursor: &mut Cursor<'a>) -> Result<Read<'a>, String> {
     if cursor.accept("(") {
         let inner = cursor.nested(disjunction)?;
         cursor.expect(")")?;
-        if inner.grouped {
-            return Err("The expression has redundant parentheses;".to_owned());
-        }
+        refuse_if(inner.grouped, || "The expression has redundant parentheses;".to_owned())?;
         return Ok(Read { grouped: true, ..inner });
     }
     let node = match cursor.peek().kind {

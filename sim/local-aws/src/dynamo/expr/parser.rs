@@ -9,6 +9,7 @@ use super::path::{Clash, Path, Projection, Segment};
 use super::reserved::is_reserved;
 use super::update_parser::update;
 use super::{Condition, Update};
+use crate::constraint::refuse_if;
 use leasehold_engine::table::{AttributeName, AttributeValue, Item};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -257,9 +258,7 @@ impl<'a> Cursor<'a> {
     /// A given value.
     pub(super) fn value(&mut self) -> Result<AttributeValue, String> {
         let token = self.peek();
-        if token.kind != Kind::Value {
-            return Err(self.syntax_error());
-        }
+        refuse_if(token.kind != Kind::Value, || self.syntax_error())?;
         self.advance();
         let name = self.slice(token);
         self.binder.value(name)

@@ -3,6 +3,7 @@
 use super::lexer::Kind;
 use super::parser::{Cursor, check_clashes, needs_path, wrong_count, wrong_operand, wrong_type};
 use super::{Action, SetValue, Update};
+use crate::constraint::refuse_if;
 use leasehold_engine::table::AttributeValue;
 
 /// A whole update.
@@ -19,12 +20,9 @@ pub(super) fn update(cursor: &mut Cursor<'_>) -> Result<Update, String> {
         let Some(section) = sections.iter().position(|name| word.eq_ignore_ascii_case(name)) else {
             return Err(cursor.syntax_error());
         };
-        if std::mem::replace(&mut seen[section], true) {
-            return Err(format!(
-                "The \"{}\" section can only be used once in an update expression;",
-                sections[section]
-            ));
-        }
+        refuse_if(std::mem::replace(&mut seen[section], true), || {
+            format!("The \"{}\" section can only be used once in an update expression;", sections[section])
+        })?;
         cursor.advance();
         loop {
             let action = match section {

@@ -4,6 +4,7 @@ use super::ReturnCapacity;
 use super::body::{Fields, absent, table_name, unexpected_structure};
 use super::expressions::Expressions;
 use super::value::{parse_item, show_item};
+use crate::constraint::refuse_if;
 use crate::dynamo::requests::{BatchGet, BatchGetTable, BatchWrite, BatchWriteAction};
 use crate::dynamo::{ApiError, Dynamo, DynamoResult};
 use serde_json::{Map, Value, json};
@@ -17,9 +18,7 @@ pub(super) fn batch_get(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) ->
         let part = Fields::of(part)?;
         let mut expressions = Expressions::read(part, &["ProjectionExpression"], &["AttributesToGet"])?;
         let keys = part.list("Keys")?.ok_or_else(|| absent(&format!("requestItems.{name}.member.keys")))?;
-        if keys.is_empty() {
-            return Err(too_few(&format!("requestItems.{name}.member.keys")));
-        }
+        refuse_if(keys.is_empty(), || too_few(&format!("requestItems.{name}.member.keys")))?;
         request.tables.push(BatchGetTable {
             table: table_name(name)?,
             keys: keys.iter().map(parse_item).collect::<Result<_, _>>()?,
@@ -55,9 +54,7 @@ pub(super) fn batch_write(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) 
         let Value::Array(writes) = writes else {
             return Err(unexpected_structure());
         };
-        if writes.is_empty() {
-            return Err(too_few(&format!("requestItems.{name}.member")));
-        }
+        refuse_if(writes.is_empty(), || too_few(&format!("requestItems.{name}.member")))?;
         for write in writes {
             let write = Fields::of(write)?;
             let action = match (write.object("PutRequest")?, write.object("DeleteRequest")?) {
@@ -92,9 +89,7 @@ pub(super) fn batch_write(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) 
 
 fn requested(fields: Fields<'_>) -> DynamoResult<Fields<'_>> {
     let asked = fields.required_object("RequestItems")?;
-    if asked.each().next().is_none() {
-        return Err(too_few("requestItems"));
-    }
+    refuse_if(asked.each().next().is_none(), || too_few("requestItems"))?;
     Ok(asked)
 }
 

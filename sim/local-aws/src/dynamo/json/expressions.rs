@@ -2,6 +2,7 @@
 
 use super::body::{Fields, string};
 use super::value::parse_attribute;
+use crate::constraint::refuse_if;
 use crate::dynamo::error::{ApiError, DynamoResult};
 use crate::dynamo::expr::{
     Binder, Condition, KeyCondition, Projection, Update, parse_condition, parse_filter, parse_key_condition,
@@ -32,11 +33,9 @@ impl<'a> Expressions<'a> {
                 new.join(", ")
             )));
         }
-        if fields.has("ExpressionAttributeNames") && new.is_empty() {
-            return Err(ApiError::validation(
-                "ExpressionAttributeNames can only be specified when using expressions",
-            ));
-        }
+        refuse_if(fields.has("ExpressionAttributeNames") && new.is_empty(), || {
+            ApiError::validation("ExpressionAttributeNames can only be specified when using expressions")
+        })?;
         let valued: Vec<&str> =
             expressions.iter().copied().filter(|name| *name != "ProjectionExpression").collect();
         if fields.has("ExpressionAttributeValues") && !valued.iter().any(|name| fields.has(name)) {
@@ -93,11 +92,9 @@ impl<'a> Expressions<'a> {
         }
         let mut seen = BTreeSet::new();
         for name in &names {
-            if !seen.insert(name) {
-                return Err(ApiError::invalid_parameter(format_args!(
-                    "Duplicate value in attribute name: {name}"
-                )));
-            }
+            refuse_if(!seen.insert(name), || {
+                ApiError::invalid_parameter(format_args!("Duplicate value in attribute name: {name}"))
+            })?;
         }
         Ok(Some(Projection::of_attributes(names.into_iter().map(str::to_owned))))
     }

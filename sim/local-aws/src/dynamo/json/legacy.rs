@@ -1,6 +1,7 @@
 //! The parameters from before expressions, which the Java Kinesis client still sends.
 
 use super::body::Fields;
+use crate::constraint::refuse_if;
 use crate::dynamo::error::{ApiError, DynamoResult};
 use crate::dynamo::expr::{
     Action, Comparator, Condition, KeyCondition, Operand, Path, SetValue, SortCondition, Update,
@@ -138,11 +139,9 @@ fn check(operator: Operator, values: &[AttributeValue]) -> DynamoResult<()> {
     let Some(first) = values.first() else {
         return Ok(());
     };
-    if values.iter().any(|value| value.type_name() != first.type_name()) {
-        return Err(ApiError::invalid_parameter(
-            "AttributeValues inside AttributeValueList must be of same type",
-        ));
-    }
+    refuse_if(values.iter().any(|value| value.type_name() != first.type_name()), || {
+        ApiError::invalid_parameter("AttributeValues inside AttributeValueList must be of same type")
+    })?;
     let scalar = order(first, first).is_some();
     let allowed = match operator {
         Operator::Compare(Comparator::Eq | Comparator::Ne) | Operator::Null | Operator::NotNull => true,

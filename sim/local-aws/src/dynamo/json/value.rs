@@ -1,6 +1,7 @@
 //! Attribute values in DynamoDB's JSON.
 
 use super::body::{list, string, wrong_kind};
+use crate::constraint::refuse_if;
 use crate::dynamo::error::{ApiError, DynamoResult};
 use crate::dynamo::value::{MAX_DEPTH, normalize};
 use base64::Engine as _;
@@ -36,9 +37,7 @@ pub(super) fn parse_attribute(json: &Value) -> DynamoResult<AttributeValue> {
 }
 
 fn parse_at(json: &Value, depth: usize) -> DynamoResult<AttributeValue> {
-    if depth > MAX_DEPTH {
-        return Err(ApiError::validation("Nesting Levels have exceeded supported limits"));
-    }
+    refuse_if(depth > MAX_DEPTH, || ApiError::validation("Nesting Levels have exceeded supported limits"))?;
     let Value::Object(map) = json else {
         return Err(match json {
             Value::Array(_) => ApiError::serialization(

@@ -2,6 +2,7 @@
 
 use super::args::Args;
 use super::{Stream, rules};
+use crate::constraint::refuse_if;
 use crate::kinesis::Kinesis;
 use crate::kinesis::error::{ApiError, ApiResult};
 use crate::kinesis::list_shards::{ListShards, ShardFilter};
@@ -59,12 +60,8 @@ impl Kinesis {
             ApiError::argument(format!("{what} must not be provided for a ShardFilter of type {kind}."))
         };
         let by_time = matches!(kind.as_str(), "AT_TIMESTAMP" | "FROM_TIMESTAMP");
-        if shard.is_some() && kind != "AFTER_SHARD_ID" {
-            return Err(refuses("ShardId"));
-        }
-        if timestamp_ms.is_some() && !by_time {
-            return Err(refuses("Timestamp"));
-        }
+        refuse_if(shard.is_some() && kind != "AFTER_SHARD_ID", || refuses("ShardId"))?;
+        refuse_if(timestamp_ms.is_some() && !by_time, || refuses("Timestamp"))?;
         Ok(match kind.as_str() {
             "AFTER_SHARD_ID" => {
                 let name = shard.ok_or_else(|| needs("ShardId"))?;
