@@ -279,7 +279,7 @@ pub struct ShardPage {
 }
 
 /// A description of what GetRecords brought. The records themselves stay in the adapter, under this command's id.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fetched {
     /// How many records, before de-aggregation.
     pub count: u32,

@@ -275,14 +275,5 @@ pub fn shard<P: Into<ShardId>>(
 
 /// The answer to a read without records.
 pub fn no_records(behind_ms: u64) -> Fetched {
-    Fetched {
-        count: 0,
-        bytes: 0,
-        first: None,
-        last: None,
-        behind_ms,
-        end: None,
-        range_unproven: false,
-        unordered: false,
-    }
+    Fetched { behind_ms, ..Fetched::default() }
 }

@@ -61,21 +61,28 @@ pub(super) struct StreamSet {
 /// The most streams with a number. A worker given more streams in its life does not read the further streams.
 const MOST: usize = 10_000;
 
+impl KnownStream {
+    /// A stream of which the worker knows nothing yet.
+    fn new(id: Option<StreamId>, initial_position: InitialPosition) -> Self {
+        Self {
+            id,
+            initial_position,
+            recognised: false,
+            said: None,
+            identified: false,
+            described: Mono::default(),
+            denied: false,
+            ended: None,
+            consumer: None,
+        }
+    }
+}
+
 impl StreamSet {
     pub(super) fn new(config: &Config) -> Self {
         let mut set = Self { streams: Vec::new(), by_id: BTreeMap::new() };
         if config.streams.is_empty() {
-            set.streams.push(KnownStream {
-                id: None,
-                initial_position: config.initial_position,
-                recognised: false,
-                said: None,
-                identified: false,
-                described: Mono::default(),
-                denied: false,
-                ended: None,
-                consumer: None,
-            });
+            set.streams.push(KnownStream::new(None, config.initial_position));
         }
         for source in config.streams.as_slice() {
             set.add(source, config);
@@ -91,17 +98,7 @@ impl StreamSet {
     /// Reads a stream from now on. Absent: it is read already, or may not be.
     pub(super) fn add(&mut self, source: &StreamSource, config: &Config) -> Option<StreamIx> {
         let initial_position = source.initial_position.unwrap_or(config.initial_position);
-        let stream = KnownStream {
-            id: Some(source.id.clone()),
-            initial_position,
-            recognised: false,
-            said: None,
-            identified: false,
-            described: Mono::default(),
-            denied: false,
-            ended: None,
-            consumer: None,
-        };
+        let stream = KnownStream::new(Some(source.id.clone()), initial_position);
         if let Some(ix) = self.find(&source.id) {
             let known = &mut self.streams[ix.index()];
             let again = known.ended.is_some();

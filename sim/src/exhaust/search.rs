@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 /// The extent and the findings of a search.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
     /// The bounds, in words.
     pub scope: String,
@@ -62,15 +62,7 @@ pub struct Counterexample {
 pub fn exhaust(scope: &Scope, jobs: usize, progress: &(dyn Fn(u64) + Sync)) -> Report {
     let begun = Instant::now();
     let _switched = turn_on(scope.bug);
-    let mut report = Report {
-        scope: scope.to_string(),
-        states: 0,
-        transitions: 0,
-        depth: 0,
-        ends: 0,
-        violations: Vec::new(),
-        wall_seconds: 0.0,
-    };
+    let mut report = Report { scope: scope.to_string(), ..Report::default() };
     for faults in 0..=scope.faults.min(scope.slow + scope.pauses + scope.crashes + scope.stops) {
         let scope = Arc::new(Scope { faults, ..scope.clone() });
         let search = Search::new(progress);

@@ -177,14 +177,8 @@ mod tests {
         let child = |id: &str| ChildShard { id: id.into(), parents: vec![], range: HashRange::ALL };
         let named = |misread: Misread, ids: &[&str]| {
             let mut outcome = Outcome::Applied(Reply::Records(Fetched {
-                count: 0,
-                bytes: 0,
-                first: None,
-                last: None,
-                behind_ms: 0,
                 end: Some(ids.iter().map(|id| child(id)).collect()),
-                range_unproven: false,
-                unordered: false,
+                ..Fetched::default()
             }));
             misread.instead_of(&mut outcome);
             let Outcome::Applied(Reply::Records(answer)) = outcome else {
@@ -201,16 +195,8 @@ mod tests {
     #[test]
     fn a_low_number_between_two_others_is_not_in_order() {
         let is_unordered = |count: u32| {
-            let mut outcome = Outcome::Applied(Reply::Records(Fetched {
-                count,
-                bytes: 9,
-                first: None,
-                last: None,
-                behind_ms: 0,
-                end: None,
-                range_unproven: false,
-                unordered: false,
-            }));
+            let answer = Fetched { count, bytes: 9, ..Fetched::default() };
+            let mut outcome = Outcome::Applied(Reply::Records(answer));
             Misread::NumberLow.instead_of(&mut outcome);
             matches!(outcome, Outcome::Applied(Reply::Records(answer)) if answer.unordered)
         };

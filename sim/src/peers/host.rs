@@ -79,6 +79,7 @@ pub(crate) struct Reply {
 #[derive(Clone)]
 pub(super) struct Host(Rc<RefCell<Inner>>);
 
+#[derive(Default)]
 struct Inner {
     seed: u64,
     drawn: u64,
@@ -99,21 +100,7 @@ struct Inner {
 
 impl Host {
     pub(super) fn new(seed: u64) -> Self {
-        Self(Rc::new(RefCell::new(Inner {
-            seed,
-            drawn: 0,
-            mono_us: 0,
-            wall_ns: 0,
-            stopping: false,
-            exit: None,
-            asked: Vec::new(),
-            next: 0,
-            replies: BTreeMap::new(),
-            noted: Vec::new(),
-            spawned: Vec::new(),
-            wake_us: u64::MAX,
-            moved: false,
-        })))
+        Self(Rc::new(RefCell::new(Inner { seed, wake_us: u64::MAX, ..Inner::default() })))
     }
 
     /// Waits until a condition is true or `us` microseconds have passed; returns whether the condition is true.

@@ -167,9 +167,7 @@ impl ReaderBench {
             first: position(first),
             last: position(self.records),
             behind_ms: 1,
-            end: None,
-            range_unproven: false,
-            unordered: false,
+            ..Fetched::default()
         }));
         if let Some(batch) = self.reader.front() {
             self.reader.delivered();

@@ -420,8 +420,7 @@ impl Source {
             last,
             behind_ms: behind_ms.max(0) as u64,
             end,
-            range_unproven: false,
-            unordered: false,
+            ..Fetched::default()
         };
         (Outcome::Applied(Reply::Records(fetched)), carry)
     }

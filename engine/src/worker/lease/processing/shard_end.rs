@@ -24,7 +24,7 @@ use crate::worker::table_turns::Turn;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A shard that was processed to its end.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Ending {
     /// How many of the children's leases are not known to exist yet.
     children_left: u32,
@@ -141,13 +141,7 @@ impl Ending {
             children_left: children.len() as u32,
             unresolved_parents: others.collect(),
             pending_children: children,
-            hopeless: Evidence::default(),
-            reading: None,
-            look_at: Mono(0),
-            looks: 0,
-            doubt_at: Mono(0),
-            told: false,
-            lacks_parent: false,
+            ..Self::default()
         }
     }
 

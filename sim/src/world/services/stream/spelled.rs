@@ -50,16 +50,7 @@ pub(super) fn failure(error: ApiError) -> Outcome {
 
 /// An answer without records from a shard with records.
 pub(super) fn nothing_yet(shard: ShardNo, next: ShardIterator) -> (Outcome, Carry) {
-    let fetched = Fetched {
-        count: 0,
-        bytes: 0,
-        first: None,
-        last: None,
-        behind_ms: 1_000,
-        end: None,
-        range_unproven: false,
-        unordered: false,
-    };
+    let fetched = Fetched { behind_ms: 1_000, ..Fetched::default() };
     let carry = Carry::Batch { shard, first: 1, last: 0, next: Some(ReadOn::Iterator(next)), low: None };
     (Outcome::Applied(Reply::Records(fetched)), carry)
 }
