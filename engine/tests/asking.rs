@@ -80,9 +80,7 @@ fn workers_that_start_together_are_even_within_moments() {
 
 #[test]
 fn a_joining_worker_gets_its_share_and_nothing_is_repeated() {
-    let mut rig = fleet(8, 1).after(10);
-    rig.put_all(0..8, 20);
-    rig.secs(2);
+    let mut rig = fleet(8, 1).after(10).with_records(0..8, 20).after(2);
     let joined = rig.now;
     rig.join();
     for _ in 0..40 {
@@ -99,8 +97,7 @@ fn a_joining_worker_gets_its_share_and_nothing_is_repeated() {
 
 #[test]
 fn five_workers_that_join_one_are_even_soon_with_bounded_moves() {
-    let mut rig = fleet(200, 1).after(5);
-    rig.put_all(0..200, 5);
+    let mut rig = fleet(200, 1).after(5).with_records(0..200, 5);
     let before = rig.all_told(TOOK);
     rig.join_all(5);
     until(&mut rig, Span::from_secs(20), |rig| even(rig, 0..6));

@@ -1,6 +1,6 @@
 //! Scenes of a worker that finds its assigned leases in the index of owners. Scans are far apart.
 
-use crate::kcl3::{JAVA, java_lives, led};
+use crate::kcl3::{JAVA, assert_held_after, java_lives, led};
 use crate::rig::*;
 use leasehold_engine::config::FleetConfig;
 use leasehold_engine::input::Why;
@@ -18,8 +18,7 @@ fn settled(shards: u32, interval: Span) -> Rig {
             .with_fleet(FleetConfig::default().with_discovery_interval(interval))
     });
     rig.join();
-    java_lives(&mut rig, 20);
-    assert_eq!(rig[0].held(), 0);
+    assert_held_after(&mut rig, 20, 0);
     rig
 }
 
@@ -37,12 +36,10 @@ const INTERVAL: Span = Span::from_millis(2_500);
 
 #[test]
 fn an_assigned_lease_is_taken_within_the_interval_of_looks() {
-    let mut rig = settled(3, INTERVAL);
-    rig.put(0, 5);
+    let mut rig = settled(3, INTERVAL).with_records([0], 5);
     let before = asked(&rig);
     assign(&mut rig, 0);
-    java_lives(&mut rig, 3);
-    assert_eq!(rig[0].held(), 1);
+    assert_held_after(&mut rig, 3, 1);
     let after = asked(&rig);
     assert_eq!(after[2], before[2], "no scan was needed");
     assert_eq!(after[1], before[1] + 1, "one row was read");
@@ -64,8 +61,7 @@ fn a_promised_lease_is_taken_after_its_hand_over() {
     assert_eq!(rig[0].held(), 0, "its owner is not done");
     let row = rig.row_mut(0);
     (row.handing_over, row.counter) = (None, row.counter + 1);
-    java_lives(&mut rig, 3);
-    assert_eq!(rig[0].held(), 1);
+    assert_held_after(&mut rig, 3, 1);
 }
 
 #[test]
@@ -76,8 +72,7 @@ fn without_the_index_scans_show_what_was_assigned() {
     java_lives(&mut rig, 5);
     let before = asked(&rig);
     assign(&mut rig, 0);
-    java_lives(&mut rig, 20);
-    assert_eq!(rig[0].held(), 0);
+    assert_held_after(&mut rig, 20, 0);
     java_lives(&mut rig, 40);
     assert_eq!(rig[0].held(), 1, "a scan has shown it");
     assert!(asked(&rig)[0] - before[0] <= 2, "one look in a minute");
@@ -87,8 +82,7 @@ fn without_the_index_scans_show_what_was_assigned() {
     rig.table.owner_index = true;
     java_lives(&mut rig, 62);
     assign(&mut rig, 1);
-    java_lives(&mut rig, 3);
-    assert_eq!(rig[0].held(), 2);
+    assert_held_after(&mut rig, 3, 2);
 }
 
 #[test]
@@ -110,6 +104,5 @@ fn a_look_refused_for_a_row_asks_whether_the_table_is_there() {
     let asked = rig[0].sent.iter().rev().take(20);
     assert!(asked.into_iter().any(|(_, effect)| DESCRIBE_TABLE.is(effect)));
     rig[0].trap = None;
-    java_lives(&mut rig, 8);
-    assert_eq!(rig[0].held(), 1);
+    assert_held_after(&mut rig, 8, 1);
 }

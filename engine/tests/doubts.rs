@@ -178,9 +178,7 @@ fn a_belief_is_counted_from_an_attempt_that_others_may_know() {
 
 #[test]
 fn the_row_of_a_live_lease_is_put_back_as_it_was() {
-    let mut rig = Rig::new(1, 1);
-    rig.put(0, 5);
-    rig.secs(60);
+    let mut rig = Rig::new(1, 1).with_records([0], 5).after(60);
     let before = rig.row(0).clone();
     assert!(matches!(before.checkpoint, Checkpoint::At(_)));
     rig.rows_mut().clear();
@@ -201,9 +199,7 @@ fn the_row_of_a_live_lease_is_put_back_as_it_was() {
 /// After the last renewal, other workers may have taken the lease, ended the lease and removed its row.
 #[test]
 fn the_row_of_a_lease_that_ran_out_is_not_put_back() {
-    let mut rig = Rig::new(1, 1);
-    rig.put(0, 5);
-    rig.secs(60);
+    let mut rig = Rig::new(1, 1).with_records([0], 5).after(60);
     rig[0].trap(hangs(RENEW));
     rig.secs(20);
     rig[0].trap = None;

@@ -69,9 +69,7 @@ fn a_row_that_cannot_be_read_is_told_for_as_long_as_it_is_so() {
 
 #[test]
 fn a_child_says_that_the_row_of_its_parent_cannot_be_read() {
-    let mut rig = Rig::new(1, 1);
-    rig.put(0, 5);
-    rig.secs(60);
+    let mut rig = Rig::new(1, 1).with_records([0], 5).after(60);
     rig.split(0);
     rig.secs(3);
     // The shard's end is written and its children wait for their turn; then a person breaks the row.
@@ -93,10 +91,8 @@ fn a_child_says_that_the_row_of_its_parent_cannot_be_read() {
 #[test]
 fn a_lease_with_a_removed_guard_is_read_on_in_every_format() {
     for (format, dies) in Format::ALL.into_iter().flat_map(|format| [(format, false), (format, true)]) {
-        let mut rig = Rig::with_format(format.codec(), 2, 2);
-        rig.put(0, 10);
-        rig.put(1, 10);
-        rig.secs(120);
+        let mut rig =
+            Rig::with_format(format.codec(), 2, 2).with_records([0], 10).with_records([1], 10).after(120);
         let owner = rig.owner(0).unwrap_or_else(|| panic!("{format}: nobody has the lease"));
         if dies {
             rig[owner].die();
@@ -115,9 +111,7 @@ fn a_lease_with_a_removed_guard_is_read_on_in_every_format() {
 
 /// The fleet is started anew beside a row that is put at no place in its shard, and shards get records.
 fn begins_anew_beside(spoiled: Checkpoint) -> Rig {
-    let mut rig = Rig::new(4, 2);
-    rig.put_all(0..4, 5);
-    rig.secs(60);
+    let mut rig = Rig::new(4, 2).with_records(0..4, 5).after(60);
     (0..2).for_each(|worker| rig[worker].die());
     put_at(&mut rig, spoiled);
     rig.put_all(0..4, 5);

@@ -17,8 +17,7 @@ fn is_at_tip(rig: &Rig, n: u32) -> bool {
 
 #[test]
 fn a_lone_worker_creates_takes_and_reads_all_to_the_tip() {
-    let mut rig = Rig::new(4, 1);
-    rig.put_all(0..4, 100);
+    let mut rig = Rig::new(4, 1).with_records(0..4, 100);
     rig.assert_all_processed_in(30);
     assert_eq!(rig.duplicates(), 0);
     assert_eq!(rig.owners(4), [Some(0); 4]);
@@ -90,11 +89,7 @@ fn a_dead_workers_leases_are_taken_after_expiry_and_not_before() {
 
 #[test]
 fn a_shutdown_checkpoints_closes_and_releases_everything() {
-    let mut rig = Rig::new(3, 1);
-    rig.put_all(0..3, 10);
-    rig.secs(10);
-    rig.put_all(0..3, 7);
-    rig.secs(1);
+    let mut rig = Rig::new(3, 1).with_records(0..3, 10).after(10).with_records(0..3, 7).after(1);
     rig.call(0, Call::Shutdown);
     rig.secs(5);
     assert!(rig[0].is_stopped());
@@ -125,11 +120,7 @@ fn a_worker_cut_off_from_its_table_fences_itself_and_resumes() {
 
 #[test]
 fn a_graceful_hand_over_begun_by_a_leader_is_carried_out() {
-    let mut rig = Rig::new(1, 1);
-    rig.put(0, 10);
-    rig.secs(20);
-    rig.put(0, 10);
-    rig.secs(2);
+    let mut rig = Rig::new(1, 1).with_records([0], 10).after(20).with_records([0], 10).after(2);
     let me = rig[0].me();
     let row = rig.row_mut(0);
     (row.handing_over, row.owner) = (Some(me), Some("next".into()));
@@ -143,9 +134,7 @@ fn a_graceful_hand_over_begun_by_a_leader_is_carried_out() {
 
 #[test]
 fn a_missing_shard_has_not_ended_while_the_stream_lists_it() {
-    let mut rig = Rig::new(1, 1);
-    rig.put(0, 10);
-    rig.secs(20);
+    let mut rig = Rig::new(1, 1).with_records([0], 10).after(20);
     rig[0].trap(first(3, RECORDS, Trick::refused(Why::NotFound)));
     rig.put(0, 10);
     rig.assert_all_processed_in(60);
@@ -154,10 +143,7 @@ fn a_missing_shard_has_not_ended_while_the_stream_lists_it() {
 
 #[test]
 fn a_stream_deleted_under_way_ends_the_worker_with_its_progress() {
-    let mut rig = Rig::new(2, 1);
-    rig.put(0, 10);
-    rig.put(1, 10);
-    rig.secs(20);
+    let mut rig = Rig::new(2, 1).with_records([0], 10).with_records([1], 10).after(20);
     rig.stream.created = None;
     rig.secs(60);
     let gone = |notice: &Notice| matches!(notice, Notice::Fatal(Fatal::StreamGone { .. }));

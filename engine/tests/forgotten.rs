@@ -73,8 +73,7 @@ fn a_forgotten_parent_is_not_waited_for_by_known_children() {
 /// parent had no row yet, and was taken for forgotten.
 #[test]
 fn a_single_list_does_not_show_that_a_parent_is_forgotten() {
-    let mut rig = Rig::with_format(Format::VmwareGoKcl.codec(), 1, 0);
-    rig.put(0, 20);
+    let mut rig = Rig::with_format(Format::VmwareGoKcl.codec(), 1, 0).with_records([0], 20);
     let (left, right) = rig.split(0);
     for child in [left, right] {
         rig.put(child, 5);
@@ -94,9 +93,7 @@ fn a_single_list_does_not_show_that_a_parent_is_forgotten() {
 #[test]
 fn a_list_that_shows_one_of_two_children_is_not_the_last_word() {
     for (forgotten, older) in [(false, false), (true, false), (false, true)] {
-        let mut rig = Rig::new(2, 1);
-        rig.put(0, 10);
-        rig.secs(20);
+        let mut rig = Rig::new(2, 1).with_records([0], 10).after(20);
         let (a, b) = rig.split(0);
         let mut lagging: Vec<Shard> = rig.stream.shards.values().cloned().collect();
         lagging.retain(|shard| shard.id != shard_id(b) && (!older || shard.id == shard_id(1)));
@@ -126,9 +123,7 @@ fn a_list_that_shows_one_of_two_children_is_not_the_last_word() {
 /// once more.
 #[test]
 fn a_single_list_does_not_show_a_finished_shard_forgotten() {
-    let mut rig = Rig::with_format(Format::VmwareGoKcl.codec(), 2, 1);
-    rig.put(0, 10);
-    rig.secs(30);
+    let mut rig = Rig::with_format(Format::VmwareGoKcl.codec(), 2, 1).with_records([0], 10).after(30);
     rig.split(0);
     rig.secs(60);
     assert!(rig.row(0).checkpoint.is_end());
@@ -189,9 +184,7 @@ fn no_records_are_lost_to_a_replica_that_is_behind() {
         ("nothing", |_, _| false),
     ];
     for (shows, is_shown) in cases {
-        let mut rig = Rig::new(1, 1);
-        rig.put(0, 10);
-        rig.secs(20);
+        let mut rig = Rig::new(1, 1).with_records([0], 10).after(20);
         let open = rig.stream.shards[&shard_id(0)].clone();
         let (child, _) = rig.split(0);
         rig.put(child, 20);

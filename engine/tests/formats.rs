@@ -130,9 +130,7 @@ fn formats() -> Vec<&'static dyn LeaseFormat> {
 #[test]
 fn shares_become_even_and_everything_is_read() {
     for format in formats() {
-        let mut rig = Rig::with_format(format, 6, 1);
-        rig.put_all(0..6, 50);
-        rig.secs(60);
+        let mut rig = Rig::with_format(format, 6, 1).with_records(0..6, 50).after(60);
         assert_eq!(rig.owner(5), Some(0), "{}", format.key_name());
         rig.join_all(2);
         rig.secs(400);
@@ -145,9 +143,7 @@ fn shares_become_even_and_everything_is_read() {
 #[test]
 fn children_wait_for_their_parents_and_survive_a_crash() {
     for format in formats() {
-        let mut rig = Rig::with_format(format, 2, 2);
-        rig.put(0, 30);
-        rig.secs(60);
+        let mut rig = Rig::with_format(format, 2, 2).with_records([0], 30).after(60);
         let (left, right) = rig.split(0);
         let merged = rig.merge(right, 1);
         rig.put_all([left, merged], 20);
@@ -165,9 +161,7 @@ fn children_wait_for_their_parents_and_survive_a_crash() {
 #[test]
 fn the_rows_of_forgotten_shards_go_and_no_others() {
     for format in formats() {
-        let mut rig = Rig::with_format(format, 1, 1);
-        rig.put(0, 5);
-        rig.secs(30);
+        let mut rig = Rig::with_format(format, 1, 1).with_records([0], 5).after(30);
         let (left, right) = rig.split(0);
         rig.put_all([left, right], 5);
         rig.secs(60);

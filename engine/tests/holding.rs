@@ -7,9 +7,7 @@ use leasehold_engine::time::Span;
 /// A lease being released is renewed as before until its handler returns; its progress is written once.
 #[test]
 fn processed_records_are_written_once_while_a_handler_runs() {
-    let mut rig = Rig::new(1, 1);
-    rig.put(0, 5);
-    rig.secs(60);
+    let mut rig = Rig::new(1, 1).with_records([0], 5).after(60);
     assert!(rig.row(0).checkpoint.position().is_some());
     rig[0].trap(hangs(DELIVER));
     rig.put(0, 5);

@@ -92,6 +92,13 @@ pub fn java_lives(rig: &mut Rig, secs: u64) {
     }
 }
 
+/// `java` lives for so many seconds, and then worker 0 holds so many leases.
+#[track_caller]
+pub fn assert_held_after(rig: &mut Rig, secs: u64, leases: usize) {
+    java_lives(rig, secs);
+    assert_eq!(rig[0].held(), leases);
+}
+
 pub fn report_of(rig: &Rig, worker: usize) -> Option<&Item> {
     rig.table.fleet.get(rig[worker].me().as_str())
 }
@@ -126,20 +133,17 @@ fn a_member_reports_at_once_and_again_every_half_minute() {
 
 #[test]
 fn a_member_takes_what_the_leader_assigns_and_nothing_else() {
-    let mut rig = led(3, 1);
-    rig.put(0, 5);
+    let mut rig = led(3, 1).with_records([0], 5);
     java_lives(&mut rig, 20);
     assert_eq!(rig[0].held(), 0, "free leases are the leader's to assign");
     rig.give(0, rig[0].me());
-    java_lives(&mut rig, 1);
-    assert_eq!(rig[0].held(), 1);
+    assert_held_after(&mut rig, 1, 1);
     let why = rig[0].news(|notice| match notice {
         Notice::Took { why, .. } => Some(why),
         _ => None,
     });
     assert_eq!(why, [&TakeReason::Ours]);
-    java_lives(&mut rig, 10);
-    assert_eq!(rig[0].held(), 1);
+    assert_held_after(&mut rig, 10, 1);
 }
 
 #[test]
@@ -147,8 +151,7 @@ fn a_member_steals_nothing_however_uneven_it_is() {
     let mut rig = led(8, 0);
     rig.name(0..8, JAVA);
     rig.join();
-    java_lives(&mut rig, 300);
-    assert_eq!(rig[0].held(), 0);
+    assert_held_after(&mut rig, 300, 0);
     assert!((0..8).all(|n| rig.row(n).actual_owner() == Some(&JAVA.into())));
 }
 
@@ -158,12 +161,10 @@ fn a_member_hands_over_what_the_leader_moves() {
     let me = rig[0].me();
     rig.name([0], me.clone());
     rig.put(0, 10);
-    java_lives(&mut rig, 5);
-    assert_eq!(rig[0].held(), 1);
+    assert_held_after(&mut rig, 5, 1);
     rig.name([0], JAVA);
     rig.row_mut(0).handing_over = Some(me);
-    java_lives(&mut rig, 4);
-    assert_eq!(rig[0].held(), 0);
+    assert_held_after(&mut rig, 4, 0);
     let row = rig.row(0);
     assert_eq!((row.actual_owner(), &row.handing_over), (Some(&JAVA.into()), &None));
     assert!(row.checkpoint.position().is_some(), "what was processed is saved");
@@ -251,8 +252,7 @@ fn an_unknown_state_makes_a_harmless_member_that_says_so() {
     version(&mut rig, "CLIENT_VERSION_4X");
     reports(&mut rig, JAVA);
     rig.join();
-    java_lives(&mut rig, 30);
-    assert_eq!(rig[0].held(), 0);
+    assert_held_after(&mut rig, 30, 0);
     assert!(!rig.table.fleet.contains_key("Leader"));
     let said = rig[0].news(|notice| match notice {
         Notice::Fleet { unknown, .. } => unknown.as_deref(),
@@ -267,8 +267,7 @@ fn a_member_that_stops_passes_its_leases_on() {
     let ids = [rig[0].me(), rig[1].me()];
     rig.name(0..3, ids[0].clone());
     rig.put(0, 10);
-    java_lives(&mut rig, 5);
-    assert_eq!(rig[0].held(), 3);
+    assert_held_after(&mut rig, 5, 3);
     rig.call(0, Call::Shutdown);
     java_lives(&mut rig, 2);
     assert!(rig[0].is_stopped());
@@ -298,8 +297,7 @@ fn a_member_writes_its_throughput_beside_workers_of_kcl_3_alone() {
 fn a_member_that_stood_passes_nothing_to_a_dead_worker() {
     let mut rig = led(1, 1);
     rig.name([0], rig[0].me());
-    java_lives(&mut rig, 5);
-    assert_eq!(rig[0].held(), 1);
+    assert_held_after(&mut rig, 5, 1);
     rig[0].die();
     java_lives(&mut rig, 40);
     rig.secs(200);
@@ -319,7 +317,6 @@ fn a_promised_lease_that_kcl_keeps_is_stolen_in_time() {
     rig.row_mut(0).handing_over = Some(JAVA.into());
     java_lives(&mut rig, 40);
     assert_eq!(rig[0].held(), 0, "it has the time to let go");
-    java_lives(&mut rig, 8);
-    assert_eq!(rig[0].held(), 1);
+    assert_held_after(&mut rig, 8, 1);
     assert_eq!(rig.row(0).handing_over, None);
 }

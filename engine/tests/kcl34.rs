@@ -117,6 +117,13 @@ pub fn java_lives(rig: &mut Rig, java: Java, secs: u64) {
     }
 }
 
+/// `java` lives for so many seconds, and then worker 0 holds so many leases.
+#[track_caller]
+pub fn assert_held_after(rig: &mut Rig, java: Java, secs: u64, leases: usize) {
+    java_lives(rig, java, secs);
+    assert_eq!(rig[0].held(), leases);
+}
+
 /// Where worker 0 reports: in the lease table, and beside it.
 pub fn report_of(rig: &mut Rig) -> [bool; 2] {
     let me = rig[0].me();
@@ -157,8 +164,7 @@ fn a_member_reports_where_others_do_and_takes_its_assignments() {
     assert_eq!(report["wid"], text(me.as_str()));
     let at: u64 = report["lut"].as_n().unwrap().parse().unwrap();
     assign(&mut rig, 0, &me);
-    java_lives(&mut rig, OF_34, 1);
-    assert_eq!(rig[0].held(), 1);
+    assert_held_after(&mut rig, OF_34, 1, 1);
     java_lives(&mut rig, OF_34, 40);
     let again: u64 = rows(&mut rig, WORKERS)[me.as_str()]["lut"].as_n().unwrap().parse().unwrap();
     assert!(again >= at + 30, "{at} {again}");
@@ -181,8 +187,7 @@ fn ours_leads_when_the_lock_stands_still_and_gives_it_up() {
     assert_eq!(owner_of_lock(&mut rig, COORDINATOR), Some(me));
     assert_eq!(owner_of_lock(&mut rig, HERE), None);
     let version = rows(&mut rig, COORDINATOR)["Leader"]["recordVersionNumber"].clone();
-    java_lives(&mut rig, OF_34, 40);
-    assert_eq!(rig[0].held(), 4);
+    assert_held_after(&mut rig, OF_34, 40, 4);
     let javas = rig.named(JAVA, 8);
     assert_eq!(javas, 4, "the leader shares out evenly");
     let beaten = rows(&mut rig, COORDINATOR)["Leader"]["recordVersionNumber"].clone();
@@ -318,8 +323,7 @@ fn an_unknown_state_makes_a_harmless_member_that_says_so_once() {
     put(&mut rig, COORDINATOR, "TableMigration3.5", &[("tm", text("TABLES_4"))]);
     rows(&mut rig, COORDINATOR).remove("Leader");
     rig.join();
-    java_lives(&mut rig, OF_34, 49);
-    assert_eq!(rig[0].held(), 0);
+    assert_held_after(&mut rig, OF_34, 49, 0);
     java_lives(&mut rig, OF_34, 150);
     assert_eq!(owner_of_lock(&mut rig, COORDINATOR), None);
     assert_eq!(report_of(&mut rig), [false, true]);
@@ -348,14 +352,12 @@ fn a_member_steals_nothing_while_tables_beside_are_unreadable() {
     (0..8).for_each(|n| assign(&mut rig, n, &JAVA.into()));
     java_lives(&mut rig, OF_34, 20);
     rig[0].trap(meets(looks, Trick::THROTTLED));
-    java_lives(&mut rig, OF_34, 600);
-    assert_eq!(rig[0].held(), 0);
+    assert_held_after(&mut rig, OF_34, 600, 0);
     // Nor when it knew of no live worker of KCL before.
     let mut rig = led(8, 1).after(100);
     assert_eq!(rig[0].held(), 8);
     rig[0].trap(meets(looks, Trick::THROTTLED));
     rig.secs(60);
     (0..8).for_each(|n| assign(&mut rig, n, &JAVA.into()));
-    java_lives(&mut rig, OF_34, 600);
-    assert_eq!(rig[0].held(), 0);
+    assert_held_after(&mut rig, OF_34, 600, 0);
 }

@@ -2,7 +2,9 @@
 //! behaviour if it cannot look.
 
 use crate::kcl3::JAVA;
-use crate::kcl34::{OF_34, assign, java_lives, leases, led, looks, make_tables, news, report_of};
+use crate::kcl34::{
+    OF_34, assert_held_after, assign, java_lives, leases, led, looks, make_tables, news, report_of,
+};
 use crate::rig::*;
 use leasehold_engine::fleet::{FleetTableOp, FleetTablesNews};
 use leasehold_engine::input::{Cause, Outcome, Reply, TableState, Why};
@@ -85,8 +87,7 @@ fn a_failed_look_is_repeated_before_anything_is_taken() {
     for answer in [Outcome::NotSent(Cause::Throttled), creating] {
         let mut rig = led(2, 0);
         rig.join_trapped(first(4, looks, Trick::Instead(answer)));
-        java_lives(&mut rig, OF_34, 30);
-        assert_eq!(rig[0].held(), 0);
+        assert_held_after(&mut rig, OF_34, 30, 0);
         assert_eq!(report_of(&mut rig), [false, true]);
         let sent = rig[0].sent.iter().map(|(_, effect)| effect);
         let before = sent.take_while(|effect| !SCAN.is(effect));

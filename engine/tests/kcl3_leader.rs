@@ -1,6 +1,8 @@
 //! Scenes of a worker that leads a fleet of KCL 3.x, and of the lock by which it leads.
 
-use crate::kcl3::{JAVA, java_acts, java_lives, lock, of_3x, put, report_of, reports, text};
+use crate::kcl3::{
+    JAVA, assert_held_after, java_acts, java_lives, lock, of_3x, put, report_of, reports, text,
+};
 use crate::rig::*;
 use leasehold_engine::input::Call;
 use leasehold_engine::notice::Notice;
@@ -40,8 +42,7 @@ fn a_worker_that_stops_takes_its_report_and_its_lock_with_it() {
 #[test]
 fn a_leader_assigns_what_is_free_evenly() {
     let mut rig = leading(8);
-    java_lives(&mut rig, 2);
-    assert_eq!(rig[0].held(), 4);
+    assert_held_after(&mut rig, 2, 4);
     assert_eq!(rig.named(JAVA, 8), 4);
 }
 
@@ -59,8 +60,7 @@ fn a_leader_weighs_its_leases_without_others_reads_of_them() {
     (row.counter, row.throughput) = (row.counter + 8, Some(90_000_000));
     rig.secs(5);
     rig.give(mine, me);
-    java_lives(&mut rig, 2);
-    assert_eq!(rig[0].held(), 1);
+    assert_held_after(&mut rig, 2, 1);
     for _ in 0..45 {
         another_reports(&mut rig, "java2");
         java_lives(&mut rig, 1);

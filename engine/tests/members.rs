@@ -12,9 +12,7 @@ use leasehold_engine::time::Span;
 
 #[test]
 fn three_members_have_the_shards_that_are_theirs_by_rank() {
-    let mut rig = fleet(7, 3);
-    rig.put_all(0..7, 20);
-    rig.secs(60);
+    let mut rig = fleet(7, 3).with_records(0..7, 20).after(60);
     let expected: Vec<_> = (0..7).map(|shard| Some(shard % 3)).collect();
     assert_eq!(rig.owners(7), expected);
     rig.assert_all_processed();
@@ -75,9 +73,7 @@ fn the_turns_of_the_dead_are_taken_after_a_long_silence() {
 
 #[test]
 fn a_split_is_read_through_in_order_and_shared_out_anew() {
-    let mut rig = fleet(2, 2);
-    rig.put_all(0..2, 50);
-    rig.secs(40);
+    let mut rig = fleet(2, 2).with_records(0..2, 50).after(40);
     let (a, b) = rig.split(0);
     rig.put_all([a, b], 20);
     let merged = rig.merge(b, 1);
@@ -143,8 +139,7 @@ fn a_silent_owner_that_lives_has_time_to_give_up() {
 /// Two takes of a free lease: the later take relied on a read from before the earlier taker's whole tenure.
 #[test]
 fn a_take_that_was_late_undoes_nothing() {
-    let mut rig = fleet(1, 1);
-    rig.put(0, 20);
+    let mut rig = fleet(1, 1).with_records([0], 20);
     rig[0].trap(hangs(TAKE));
     rig.secs(10);
     assert_eq!(rig[0].hung.len(), 1);

@@ -7,9 +7,7 @@ const HOUR_MS: i64 = 3_600_000;
 
 #[test]
 fn a_step_of_a_healthy_clock_costs_one_renewal_of_each_lease() {
-    let mut rig = Rig::new(3, 1);
-    rig.put(0, 10);
-    rig.secs(30);
+    let mut rig = Rig::new(3, 1).with_records([0], 10).after(30);
     let before = rig[0].sent(RENEW);
     rig.wall_ahead = vec![HOUR_MS];
     rig.tell(0, Body::Tick);

@@ -62,9 +62,8 @@ fn the_default_and_leases_at_the_initial_position_are_not_told() {
 
 #[test]
 fn a_fleet_that_fills_the_table_is_not_told_of_its_leases() {
-    let mut rig = Rig::of(3, 2, |config| config.with_initial_position(NOON)).after(30);
-    rig.put_all(0..3, 5);
-    rig.secs(60);
+    let mut rig =
+        Rig::of(3, 2, |config| config.with_initial_position(NOON)).after(30).with_records(0..3, 5).after(60);
     for worker in 0..2 {
         assert_eq!(continued(&rig, worker), [] as [String; 0], "worker {worker}");
     }

@@ -166,9 +166,7 @@ fn refuse(rig: &mut Rig, secs: u64, shows: bool) -> Vec<usize> {
 fn writes_refused_without_a_reason_are_repeated_more_seldom() {
     for shows in [false, true] {
         // The owner.
-        let mut rig = Rig::new(2, 1);
-        rig.put(0, 5);
-        rig.secs(30);
+        let mut rig = Rig::new(2, 1).with_records([0], 5).after(30);
         let sent = refuse(&mut rig, 60, shows);
         assert!((8..60).contains(&sent[0]), "an owner: {sent:?}, the row is shown: {shows}");
         rig.put_all(0..2, 5);

@@ -7,8 +7,8 @@ use leasehold_engine::time::Span;
 
 /// A worker with these limits for bytes in memory and for reads under way; the scene decides when a read is answered.
 fn hung(shards: u32, bytes: u64, reads: u32) -> Rig {
-    let mut rig = Rig::of(shards, 0, |config| config.with_memory_budget(bytes).with_max_reads(reads));
-    rig.put_all(0..shards, 30);
+    let mut rig = Rig::of(shards, 0, |config| config.with_memory_budget(bytes).with_max_reads(reads))
+        .with_records(0..shards, 30);
     rig.join_trapped(hangs(either(RECORDS, ITERATOR)));
     rig.secs(30);
     rig
@@ -77,8 +77,8 @@ fn reads_that_fail_give_back_what_they_had() {
         crate::rig::refused(Why::Expired, None),
     ];
     for outcome in outcomes {
-        let mut rig = Rig::of(3, 0, |config| config.with_memory_budget(2 << 20).with_max_reads(2));
-        rig.put_all(0..3, 100);
+        let mut rig = Rig::of(3, 0, |config| config.with_memory_budget(2 << 20).with_max_reads(2))
+            .with_records(0..3, 100);
         rig.join_trapped(first(50, RECORDS, Trick::Instead(outcome)));
         rig.run(Span::from_secs(300));
         rig.assert_all_processed();

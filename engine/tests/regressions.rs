@@ -62,8 +62,7 @@ fn a_slow_scan_makes_nobody_look_dead() {
 /// row as the take would have, but for the checkpoint; taken for our own write, what was read before was read again.
 #[test]
 fn a_hand_over_to_us_is_not_taken_for_our_own_take() {
-    let mut rig = Rig::new(1, 0);
-    rig.put(0, 10);
+    let mut rig = Rig::new(1, 0).with_records([0], 10);
     let last = *rig.stream.records[&shard_id(0)].last().unwrap();
     rig.insert(bare(0));
     rig.name([0], "theirs");

@@ -7,10 +7,7 @@ use leasehold_engine::position::Checkpoint;
 
 #[test]
 fn a_split_and_a_merge_are_read_through_in_order() {
-    let mut rig = Rig::new(2, 2);
-    rig.put_all(0..2, 50);
-    rig.secs(60);
-    rig.put(0, 5);
+    let mut rig = Rig::new(2, 2).with_records(0..2, 50).after(60).with_records([0], 5);
     let (a, b) = rig.split(0);
     rig.put_all([a, b], 20);
     rig.secs(60);
@@ -34,9 +31,7 @@ fn a_split_and_a_merge_are_read_through_in_order() {
 
 #[test]
 fn a_lost_child_lease_is_found_by_the_audit_and_created() {
-    let mut rig = Rig::new(1, 1);
-    rig.put(0, 10);
-    rig.secs(20);
+    let mut rig = Rig::new(1, 1).with_records([0], 10).after(20);
     let (a, b) = rig.split(0);
     rig.put_all([a, b], 5);
     rig.secs(20);
@@ -51,9 +46,8 @@ fn a_lost_child_lease_is_found_by_the_audit_and_created() {
 fn a_merged_child_is_not_created_before_its_other_parent_is() {
     // 0 splits into 2 and 3, then 3 merges with 1 into 4. Shard 1 ends long before 0 does, when 3 has no lease yet.
     let reader = ReaderConfig::default().with_max_records(10);
-    let mut rig = Rig::of(2, 1, |config| config.with_reader(reader));
-    rig.put(0, 400);
-    rig.put(1, 1);
+    let mut rig =
+        Rig::of(2, 1, |config| config.with_reader(reader)).with_records([0], 400).with_records([1], 1);
     let (a, b) = rig.split(0);
     rig.put_all([a, b], 5);
     let merged = rig.merge(b, 1);

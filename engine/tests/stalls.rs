@@ -33,9 +33,7 @@ fn a_hanging_handler_is_reported_whenever_the_time_has_doubled() {
 
 #[test]
 fn a_shard_at_its_tip_has_not_stalled() {
-    let mut rig = Rig::new(2, 1);
-    rig.put(0, 10);
-    rig.secs(1_000);
+    let rig = Rig::new(2, 1).with_records([0], 10).after(1_000);
     assert_eq!(stalls(&rig), []);
 }
 
@@ -61,8 +59,7 @@ fn every_reason_is_named() {
         ("Fenced", Box::new(meets(either(RENEW, CHECKPOINT), cut_off))),
     ];
     for (name, trap) in cases {
-        let mut rig = Rig::new(1, 0);
-        rig.put(0, 10);
+        let mut rig = Rig::new(1, 0).with_records([0], 10);
         rig.join();
         rig[0].trap = Some(trap);
         rig.secs(50);
@@ -125,9 +122,7 @@ fn a_table_of_another_stream_is_refused_and_left_alone() {
 #[test]
 fn an_end_of_an_open_shard_stops_no_worker_of_a_new_table() {
     let ended = LeaseRow::new(shard_id(1).to_lease(), Checkpoint::ShardEnd);
-    let mut rig = begins_with(ended.clone());
-    rig.put(0, 10);
-    rig.secs(120);
+    let rig = begins_with(ended.clone()).with_records([0], 10).after(120);
     assert_eq!(refusal(&rig), None);
     let named = |notice: &Notice| matches!(notice, Notice::Spoiled { lease, .. } if *lease == ended.key);
     assert!(rig[0].told(named) > 0, "the row is named");

@@ -1,6 +1,6 @@
 //! Scenes of a worker whose handlers block every thread of their runtime.
 
-use crate::kcl3::{java_lives, led, report_of};
+use crate::kcl3::{assert_held_after, java_lives, led, report_of};
 use crate::rig::side::fleet;
 use crate::rig::*;
 use leasehold_engine::input::Call;
@@ -150,8 +150,7 @@ fn a_blocked_member_of_a_led_fleet_reports_and_takes_nothing() {
     let me = rig[0].me();
     let assign = |rig: &mut Rig| (0..2).for_each(|shard| rig.give(shard, me.clone()));
     assign(&mut rig);
-    java_lives(&mut rig, 5);
-    assert_eq!(rig[0].held(), 2);
+    assert_held_after(&mut rig, 5, 2);
     block(&mut rig, 0);
     for second in 5..=33 {
         java_lives(&mut rig, 1);
@@ -161,8 +160,7 @@ fn a_blocked_member_of_a_led_fleet_reports_and_takes_nothing() {
     assert!((0..2).all(|shard| rig.row(shard).owner.is_none()));
     // A leader that has not noticed yet.
     assign(&mut rig);
-    java_lives(&mut rig, 8);
-    assert_eq!(rig[0].held(), 0);
+    assert_held_after(&mut rig, 8, 0);
     unblock(&mut rig, 0);
     java_lives(&mut rig, 8);
     assert_eq!((rig[0].held(), report_of(&rig, 0).is_some()), (2, true));

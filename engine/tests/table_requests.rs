@@ -11,9 +11,7 @@ fn is_of_owner(effect: &Effect) -> bool {
 
 /// A rig whose workers may have `most` requests under way.
 fn rig(shards: u32, most: u32) -> Rig {
-    let mut rig = Rig::of(shards, 0, |config| config.with_max_table_requests(most));
-    rig.put_all(0..shards, 30);
-    rig
+    Rig::of(shards, 0, |config| config.with_max_table_requests(most)).with_records(0..shards, 30)
 }
 
 /// The leases with a request under way, each once.

@@ -175,8 +175,7 @@ fn a_row_that_names_us_is_opened_at_once() {
 #[test]
 fn the_first_checkpoint_is_written_by_the_first_renewal() {
     let saved_after = |interval: Span| {
-        let mut rig = Rig::of(1, 0, |config| config.with_checkpoint_interval(interval));
-        rig.put(0, 5);
+        let mut rig = Rig::of(1, 0, |config| config.with_checkpoint_interval(interval)).with_records([0], 5);
         rig.join_then(60);
         rig[0].sent_at(CHECKPOINT)[0].since(rig[0].sent_at(TAKE)[0])
     };

@@ -78,8 +78,7 @@ fn an_unowned_lease_is_taken_at_once() {
 /// A shard shared out by another member, and due to us, is asked for at once.
 #[test]
 fn a_shard_of_ours_without_a_lease_is_asked_for() {
-    let mut rig = second_of_two(2, 0..2);
-    rig.put(1, 20);
+    let mut rig = second_of_two(2, 0..2).with_records([1], 20);
     beside(&mut rig, "0-client", 40);
     let (a, b) = rig.split(0);
     let seen = rig.side.shared().map(|shared| shared.at);

@@ -327,6 +327,12 @@ impl Rig {
         self.run(Span::from_secs(secs));
     }
 
+    /// The rig with so many more records in each of these shards.
+    pub fn with_records(mut self, shards: impl IntoIterator<Item = u32>, count: u64) -> Rig {
+        self.put_all(shards, count);
+        self
+    }
+
     /// The rig after so many seconds.
     pub fn after(mut self, secs: u64) -> Rig {
         self.secs(secs);
