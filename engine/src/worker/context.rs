@@ -433,6 +433,13 @@ impl Context {
         self.out.push(Output::Tell(notice));
     }
 
+    /// Tells of a request that failed, and when the request is made again.
+    pub(super) fn trouble(
+        &mut self, op: OpId, lease: Option<LeaseKey>, what: impl Into<String>, how: String, again_in: Span,
+    ) {
+        self.notify(Notice::Trouble { op, lease, what: what.into(), how, again_in });
+    }
+
     /// Moves the outputs out, keeping the memory.
     pub(super) fn outputs(&mut self) -> std::vec::Drain<'_, Output> {
         debug_assert!(self.requests.is_empty(), "every request is carried out before outputs are read");

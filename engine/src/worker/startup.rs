@@ -226,6 +226,6 @@ impl Startup {
             return cx.request(Request::Stop(fatal));
         }
         let again_in = self.backoff.failed(cx, "boot", what);
-        cx.notify(Notice::Trouble { op, lease: None, what: what.into(), how: describe(outcome), again_in });
+        cx.trouble(op, None, what, describe(outcome), again_in);
     }
 }

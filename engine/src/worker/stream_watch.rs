@@ -9,7 +9,7 @@ use super::lease_table::LeaseTable;
 use super::stream_set::StreamIx;
 use crate::ids::OpId;
 use crate::input::{Outcome, Reply, StreamState, Why};
-use crate::notice::{Fatal, ListReason, Notice};
+use crate::notice::{Fatal, ListReason};
 use crate::output::StreamOp;
 use crate::time::{Mono, Span, Wall};
 use identity::Identification;
@@ -321,6 +321,6 @@ impl StreamWatch {
             return cx.request(Request::Stop(fatal));
         }
         let again_in = self.backoff.failed(cx, "boot", &what);
-        cx.notify(Notice::Trouble { op, lease: None, what, how: describe(outcome), again_in });
+        cx.trouble(op, None, what, describe(outcome), again_in);
     }
 }

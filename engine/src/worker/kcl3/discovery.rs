@@ -17,7 +17,6 @@
 
 use crate::ids::{LeaseKey, OpId};
 use crate::input::{Outcome, OwnedPage, Reply, Why};
-use crate::notice::Notice;
 use crate::output::TableOp;
 use crate::row::{LeaseRow, RowRead};
 use crate::time::{Mono, Span};
@@ -212,7 +211,7 @@ impl Discovery {
                 self.backoff.failed(cx, "discovery", "")
             }
         };
-        cx.notify(Notice::Trouble { op, lease: None, what, how: describe(outcome), again_in });
+        cx.trouble(op, None, what, describe(outcome), again_in);
     }
 }
 

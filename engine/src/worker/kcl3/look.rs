@@ -158,13 +158,8 @@ impl Kcl3Look {
             }
             other => {
                 let again_in = self.backoff.failed(cx, "fleet tables", "");
-                cx.notify(Notice::Trouble {
-                    op,
-                    lease: None,
-                    what: "look at the tables of a fleet of KCL 3".into(),
-                    how: describe(&other),
-                    again_in,
-                });
+                let what = "look at the tables of a fleet of KCL 3";
+                cx.trouble(op, None, what, describe(&other), again_in);
             }
         }
     }

@@ -254,13 +254,7 @@ impl Kcl3Member {
             cx.request(Request::DoubtTable);
         }
         let again_in = self.backoff.failed(cx, "fleet", "");
-        cx.notify(Notice::Trouble {
-            op,
-            lease: None,
-            what: write.verb().into(),
-            how: describe(&outcome),
-            again_in,
-        });
+        cx.trouble(op, None, write.verb(), describe(&outcome), again_in);
         if matches!(write, FleetWrite::Report { .. }) {
             self.report_at = cx.now();
         }

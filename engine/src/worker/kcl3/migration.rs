@@ -128,13 +128,10 @@ impl Migration {
             Outcome::Applied(Reply::OwnerIndex(true)) => self.on_ready(cx, sent, owners),
             Outcome::Applied(Reply::OwnerIndex(false)) => self.wait(cx, MigrationNews::NoIndex),
             // It is not known: what was known before still holds, and the next look asks again.
-            other => cx.notify(Notice::Trouble {
-                op,
-                lease: None,
-                what: "look for the index of owners".into(),
-                how: describe(other),
-                again_in: self.look_at.since(cx.now()),
-            }),
+            other => {
+                let again_in = self.look_at.since(cx.now());
+                cx.trouble(op, None, "look for the index of owners", describe(other), again_in);
+            }
         }
     }
 

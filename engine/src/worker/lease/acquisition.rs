@@ -314,13 +314,7 @@ impl HeldLeases {
         let key = lease.key().clone();
         let again_in = cx.pause("take", key.as_str(), acquisition.failures);
         acquisition.flight = Flight::Pause(cx.now() + again_in);
-        cx.notify(Notice::Trouble {
-            op,
-            what: format!("take {key}"),
-            lease: Some(key),
-            how: describe(outcome),
-            again_in,
-        });
+        cx.trouble(op, Some(key.clone()), format!("take {key}"), describe(outcome), again_in);
         self.take_step(cx, leases, ix);
     }
 }
@@ -427,13 +421,7 @@ impl HeldLeases {
         if times >= MAX_TRIES {
             self.give_up(leases, ix);
         }
-        cx.notify(Notice::Trouble {
-            op,
-            what: format!("take {key}"),
-            lease: Some(key),
-            how: unexplained(times),
-            again_in,
-        });
+        cx.trouble(op, Some(key.clone()), format!("take {key}"), unexplained(times), again_in);
         let until = cx.now() + again_in;
         if let Some(acquisition) = self.actions.acquisition_mut(ix) {
             acquisition.refused = false;

@@ -231,13 +231,7 @@ impl Scan {
         self.failed = pace::MAX_DOUBLINGS.min(self.failed + 1);
         let again_in = self.backoff.failed(cx, "scan", "");
         self.next_at = self.backoff.until();
-        cx.notify(Notice::Trouble {
-            op,
-            lease: None,
-            what: "scan the lease table".into(),
-            how: describe(outcome),
-            again_in,
-        });
+        cx.trouble(op, None, "scan the lease table", describe(outcome), again_in);
     }
 
     fn take_rows(&mut self, cx: &mut Context, leases: &mut LeaseTable, page: ScanPage) {

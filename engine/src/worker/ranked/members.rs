@@ -8,7 +8,7 @@ use super::tasks::Task;
 use crate::ids::{OpId, ShardId, WorkerId};
 use crate::input::{Outcome, TableState};
 use crate::members::{Member, MembersPage, Shared, Side};
-use crate::notice::{Fatal, ListReason, Notice};
+use crate::notice::{Fatal, ListReason};
 use crate::output::TableOp;
 use crate::rank::{Lead, Roster, Turns};
 use crate::time::{Mono, Span};
@@ -160,7 +160,7 @@ impl Members {
     pub(super) fn again(&mut self, cx: &mut Context, op: OpId, task: Task, verb: &str, outcome: &Outcome) {
         self.last(task);
         let again_in = self.backoff.failed(cx, "members", "");
-        cx.notify(Notice::Trouble { op, lease: None, what: verb.into(), how: describe(outcome), again_in });
+        cx.trouble(op, None, verb, describe(outcome), again_in);
     }
 
     /// Waits for something that passes by itself.

@@ -374,7 +374,7 @@ impl RowWrites {
         if matches!(outcome, Outcome::Refused(refusal) if refusal.why == Why::NotFound) {
             cx.request(Request::DoubtTable);
         }
-        cx.notify(Notice::Trouble { op, lease: Some(lease), what, how: describe(outcome), again_in });
+        cx.trouble(op, Some(lease), what, describe(outcome), again_in);
     }
 
     fn on_settled(&mut self, cx: &mut Context, leases: &mut LeaseTable, id: RowWriteId, outcome: &Outcome) {

@@ -191,13 +191,7 @@ impl Listing {
             self.restarts += u32::from(!young);
             self.begin_anew(cx)
         };
-        cx.notify(Notice::Trouble {
-            op,
-            lease: None,
-            what: "list shards".into(),
-            how: describe(outcome),
-            again_in,
-        });
+        cx.trouble(op, None, "list shards", describe(outcome), again_in);
     }
 
     /// A contradictory listing proves no fact: the listing is begun anew after a pause. A notice comes the first time,

@@ -88,25 +88,18 @@ impl Lane {
         if self.refusals < 2 {
             return;
         }
-        let again_in = self.backoff.failed(cx, "write", from.key.as_str());
-        cx.notify(Notice::Trouble {
-            op,
-            what: format!("{} {}", from.kind.verb(), from.key),
-            lease: Some(from.key.clone()),
-            how: unexplained(self.refusals),
-            again_in,
-        });
+        self.failed(cx, from, op, unexplained(self.refusals));
     }
 
     fn on_failure(&mut self, cx: &mut Context, from: &From<'_>, op: OpId, outcome: &Outcome) {
+        self.failed(cx, from, op, describe(outcome));
+    }
+
+    /// A write has failed, and is made again after a pause.
+    fn failed(&mut self, cx: &mut Context, from: &From<'_>, op: OpId, how: String) {
         let again_in = self.backoff.failed(cx, "write", from.key.as_str());
-        cx.notify(Notice::Trouble {
-            op,
-            what: format!("{} {}", from.kind.verb(), from.key),
-            lease: Some(from.key.clone()),
-            how: describe(outcome),
-            again_in,
-        });
+        let what = format!("{} {}", from.kind.verb(), from.key);
+        cx.trouble(op, Some(from.key.clone()), what, how, again_in);
     }
 
     /// Remembers that a write may have been applied.
