@@ -97,6 +97,33 @@ impl Value for Span {
     }
 }
 
+/// Options with a few values: each value and its name.
+macro_rules! named_values {
+    ($($Type:ident, $expected:literal: $($Value:ident = $name:literal),+;)+) => {$(
+        impl Value for $Type {
+            fn set(&mut self, text: &str) -> Result<(), &'static str> {
+                *self = match text {
+                    $($name => $Type::$Value,)+
+                    _ => return Err($expected),
+                };
+                Ok(())
+            }
+
+            fn text(&self) -> String {
+                match self {
+                    $($Type::$Value => $name.to_owned(),)+
+                }
+            }
+        }
+    )+};
+}
+
+named_values! {
+    FailureAction, "stop or set-aside": Stop = "stop", SetAside = "set-aside";
+    AssignBy, "load or number": Load = "load", Number = "number";
+    ReadMode, "polling, fan-out or auto": Polling = "polling", FanOut = "fan-out", Auto = "auto";
+}
+
 impl Value for InitialPosition {
     fn set(&mut self, text: &str) -> Result<(), &'static str> {
         *self = match text {
@@ -109,62 +136,6 @@ impl Value for InitialPosition {
 
     fn text(&self) -> String {
         self.to_string()
-    }
-}
-
-impl Value for FailureAction {
-    fn set(&mut self, text: &str) -> Result<(), &'static str> {
-        *self = match text {
-            "stop" => FailureAction::Stop,
-            "set-aside" => FailureAction::SetAside,
-            _ => return Err("stop or set-aside"),
-        };
-        Ok(())
-    }
-
-    fn text(&self) -> String {
-        match self {
-            FailureAction::Stop => "stop".to_owned(),
-            FailureAction::SetAside => "set-aside".to_owned(),
-        }
-    }
-}
-
-impl Value for ReadMode {
-    fn set(&mut self, text: &str) -> Result<(), &'static str> {
-        *self = match text {
-            "polling" => ReadMode::Polling,
-            "fan-out" => ReadMode::FanOut,
-            "auto" => ReadMode::Auto,
-            _ => return Err("polling, fan-out or auto"),
-        };
-        Ok(())
-    }
-
-    fn text(&self) -> String {
-        match self {
-            ReadMode::Polling => "polling".to_owned(),
-            ReadMode::FanOut => "fan-out".to_owned(),
-            ReadMode::Auto => "auto".to_owned(),
-        }
-    }
-}
-
-impl Value for AssignBy {
-    fn set(&mut self, text: &str) -> Result<(), &'static str> {
-        *self = match text {
-            "load" => AssignBy::Load,
-            "number" => AssignBy::Number,
-            _ => return Err("load or number"),
-        };
-        Ok(())
-    }
-
-    fn text(&self) -> String {
-        match self {
-            AssignBy::Load => "load".to_owned(),
-            AssignBy::Number => "number".to_owned(),
-        }
     }
 }
 
