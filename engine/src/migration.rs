@@ -155,9 +155,9 @@ impl Order {
 mod tests {
     use super::*;
     use crate::format::{Format, LeaseFormat};
-    use crate::position::Position;
     use crate::row::RowRead;
     use crate::table::Item;
+    use crate::testkit::at;
     use proptest::prelude::*;
 
     const NOW: Wall = Wall(1_700_000_000_000);
@@ -173,10 +173,6 @@ mod tests {
             parents: vec!["shardId-000000000000".into()],
             ..LeaseRow::new("shardId-000000000001".into(), checkpoint)
         }
-    }
-
-    fn at(number: u64) -> Checkpoint {
-        Checkpoint::At(Position::of(number.into()))
     }
 
     fn read(kind: Format, item: Option<&Item>) -> Option<LeaseRow> {

@@ -3,8 +3,9 @@
 use crate::rig::*;
 use leasehold_engine::config::InitialPosition;
 use leasehold_engine::notice::Notice;
-use leasehold_engine::position::{Checkpoint, Position};
+use leasehold_engine::position::Checkpoint;
 use leasehold_engine::row::LeaseRow;
+use leasehold_engine::testkit::at;
 use leasehold_engine::time::Wall;
 
 const NOON: InitialPosition = InitialPosition::AtTimestamp(Wall(1_738_324_800_000));
@@ -24,10 +25,6 @@ fn on_a_table_of(checkpoints: &[Checkpoint], initial: InitialPosition) -> Rig {
 /// The worker's notices of leases that do not begin at the configured position.
 fn continued(rig: &Rig, worker: usize) -> Vec<String> {
     rig[worker].news(|notice| matches!(notice, Notice::Continued { .. }).then(|| notice.to_string()))
-}
-
-fn at(n: u64) -> Checkpoint {
-    Checkpoint::At(Position::of(n.into()))
 }
 
 #[test]

@@ -144,20 +144,16 @@ impl<'a> Proof<'a> {
 mod tests {
     use super::*;
     use crate::format::{Format, LeaseFormat};
-    use crate::position::Position;
     use crate::row::{Change, RowRead};
     use crate::shard::HashRange;
     use crate::table::Item;
+    use crate::testkit::at;
     use crate::time::Wall;
 
     const ARN: &str = "arn:aws:kinesis:eu-central-1:123456789012:stream/orders";
 
     fn of(arn: &str, seconds: i64) -> StreamIdentity {
         StreamIdentity::new(arn, Wall(seconds * 1_000)).unwrap()
-    }
-
-    fn at(number: u64) -> Checkpoint {
-        Checkpoint::At(Position::of(number.into()))
     }
 
     /// Shard 1 is closed, and shard 2 is its child.

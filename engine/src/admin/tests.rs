@@ -7,15 +7,12 @@ use crate::row::Change;
 use crate::shard::{HashRange, Shard};
 use crate::table::Item;
 use crate::testkit;
+use crate::testkit::at;
 use crate::time::{Span, Wall};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
 const NOW: Wall = Wall(1_700_000_000_000);
-
-fn at(number: u64) -> Checkpoint {
-    Checkpoint::At(Position::of(number.into()))
-}
 
 fn key(n: u64) -> LeaseKey {
     format!("shardId-{n:012}").into()

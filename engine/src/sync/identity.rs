@@ -175,8 +175,8 @@ pub(crate) fn compare<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::position::Position;
     use crate::shard::{HashKey, HashRange};
+    use crate::testkit::at;
     use crate::time::Wall;
 
     const NAMED: Judged = Judged::NAMED;
@@ -191,10 +191,6 @@ mod tests {
             parents: vec!["p".into()],
             ..LeaseRow::new("a".into(), checkpoint)
         }
-    }
-
-    fn at(number: u64) -> Checkpoint {
-        Checkpoint::At(Position::of(number.into()))
     }
 
     #[test]

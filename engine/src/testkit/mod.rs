@@ -53,7 +53,7 @@ pub use table::{Items, Keeping, LeaseTable};
 
 use crate::format::LeaseFormat;
 use crate::input::{Outcome, Refusal, Why};
-use crate::position::Checkpoint;
+use crate::position::{Checkpoint, Position};
 use crate::row::{Change, LeaseRow, Renaming, RowRead};
 use crate::stream_identity::StreamIdentity;
 use crate::table::Item;
@@ -62,6 +62,11 @@ use crate::time::Wall;
 /// A refusal without a text. `current` is the row as it is, for a write whose condition failed.
 pub fn refused(why: Why, current: Option<LeaseRow>) -> Outcome {
     refused_by(why, current.map(RowRead::Lease))
+}
+
+/// The checkpoint at the record with this number.
+pub fn at(number: u64) -> Checkpoint {
+    Checkpoint::At(Position::of(number.into()))
 }
 
 /// The take of a lease by a worker with this view of the row and without knowledge of the stream. The take writes the

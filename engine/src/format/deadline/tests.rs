@@ -10,7 +10,7 @@ use crate::row::{Guard, HandsOver, LeaseRow};
 use crate::shard::{HashKey, HashRange};
 use crate::stream_identity::StreamIdentity;
 use crate::table::{holds, render};
-use crate::testkit::{item_of, take_of};
+use crate::testkit::{at, item_of, take_of};
 use crate::time::Wall;
 use proptest::prelude::*;
 
@@ -33,10 +33,6 @@ fn row(item: &Item) -> LeaseRow {
         RowRead::Lease(row) => row,
         other => panic!("{other:?}"),
     }
-}
-
-fn at(number: u64) -> Checkpoint {
-    Checkpoint::At(Position::of(number.into()))
 }
 
 /// The rows left behind by the format's own workers, and their meaning.

@@ -8,7 +8,7 @@ use leasehold::{Checkpoint, InitialPosition, Position, Span, Wall};
 use leasehold_engine::position::SequenceNumber;
 use leasehold_engine::row::RowRead;
 use leasehold_engine::shard::{HashKey, HashRange};
-use leasehold_engine::testkit::shard;
+use leasehold_engine::testkit::{at, shard};
 use leasehold_local_aws::kinesis::{self, SequenceParts};
 use leasehold_sim::timeline::words::shorten;
 
@@ -35,10 +35,6 @@ fn row(n: u64, checkpoint: Checkpoint) -> LeaseRow {
         parents: (n > 0).then(|| key(0).to_shard()).into_iter().collect(),
         ..LeaseRow::new(key(n), checkpoint)
     }
-}
-
-fn at(number: u64) -> Checkpoint {
-    Checkpoint::At(Position::of(number.into()))
 }
 
 /// The findings about these rows, as rows of one of several streams.
