@@ -89,6 +89,7 @@ struct Inner {
     exit: Option<Exit>,
     asked: Vec<(u64, Ask)>,
     next: u64,
+    tokens: u64,
     replies: BTreeMap<u64, Reply>,
     /// Checkpoints by the application, in the middle of batches.
     noted: Vec<(String, String)>,
@@ -127,6 +128,13 @@ impl Host {
     /// Waits for this time, in µs, or until a request to stop; returns whether the request came.
     pub(super) async fn sleep_or_stop(&self, us: u64) -> bool {
         self.until(us, || self.is_stopping()).await
+    }
+
+    /// The number of another ownership, to distinguish the application's processors.
+    pub(super) fn next_token(&self) -> u64 {
+        let mut inner = self.0.borrow_mut();
+        inner.tokens += 1;
+        inner.tokens
     }
 
     /// Makes a request, and waits for the outcome.
@@ -179,6 +187,14 @@ impl Host {
         let mut inner = self.0.borrow_mut();
         inner.drawn += 1;
         draw_below(inner.seed, purpose, "", inner.drawn, bound)
+    }
+
+    /// Shuffled values.
+    pub(super) fn shuffled<T>(&self, purpose: &str, mut values: Vec<T>) -> Vec<T> {
+        for n in (1..values.len()).rev() {
+            values.swap(n, self.below(purpose, n as u64 + 1) as usize);
+        }
+        values
     }
 
     pub(super) fn is_stopping(&self) -> bool {

@@ -6,14 +6,13 @@
 //! and the limit of leases, which limits nothing.
 
 use super::host::Host;
-use super::sdk::{Failure, Sdk, key_only, nullable, s, text};
+use super::sdk::{Failure, Sdk, after, key_only, nullable, s, text};
 use super::time;
 use crate::oracles::fact::Verb;
 use leasehold_engine::config::Config;
 use leasehold_engine::ids::ShardId;
 use leasehold_engine::input::TableState;
 use leasehold_engine::output::{EndReason, IteratorFrom};
-use leasehold_engine::position::Position;
 use leasehold_engine::table::Item;
 use leasehold_local_aws::dynamo::expr::{Condition, Update};
 use std::cell::{Cell, RefCell};
@@ -56,12 +55,11 @@ struct Worker {
     shards: RefCell<BTreeMap<ShardId, Rc<Info>>>,
     /// Every shard ever listed.
     live: RefCell<BTreeSet<ShardId>>,
-    begun: Cell<u64>,
 }
 
 /// The program, from its start until it has stopped.
 pub(super) async fn run(host: Host, me: String, config: Config) {
-    let sdk = |attempts| Sdk { host: host.clone(), attempts, pause_us: 100_000, table: super::sdk::LEASES };
+    let sdk = |attempts| Sdk::new(&host, attempts, 100_000);
     let worker = Rc::new(Worker {
         dynamo: sdk(11),
         kinesis: sdk(4),
@@ -69,7 +67,6 @@ pub(super) async fn run(host: Host, me: String, config: Config) {
         failover_us: config.lease_duration().0,
         shards: RefCell::default(),
         live: RefCell::default(),
-        begun: Cell::new(0),
     });
     let mut outcome = worker.make_table().await;
     while outcome.is_ok() && !host.sleep_or_stop(TICK_US).await {
@@ -237,14 +234,11 @@ impl Worker {
         self.fetch_checkpoint(shard).await?;
         let from = match shard.checkpoint.borrow().as_deref() {
             None => IteratorFrom::TrimHorizon,
-            Some(sequence) => IteratorFrom::After(Position::of(
-                sequence.parse().map_err(|_| format!("no such position: {sequence}"))?,
-            )),
+            Some(sequence) => after(sequence).map_err(|_| format!("no such position: {sequence}"))?,
         };
         let place = self.kinesis.iterator(&shard.id, from).await;
         let mut place = place.map_err(raised("get_shard_iterator"))?;
-        let token = self.begun.get() + 1;
-        self.begun.set(token);
+        let token = self.kinesis.host.next_token();
         self.kinesis.open(&shard.id, token).await;
         loop {
             let read = self.kinesis.records(&shard.id, place, MOST_RECORDS).await;

@@ -5,7 +5,7 @@ use crate::oracles::fact::Verb;
 use leasehold_engine::ids::{FencingToken, LeaseKey, OpId, ShardId};
 use leasehold_engine::input::{Fetched, Outcome, Reply as Answer, TableState, Why};
 use leasehold_engine::output::{ConsumerOp, Effect, EndReason, IteratorFrom, ShardFilter, StreamOp, TableOp};
-use leasehold_engine::position::Checkpoint;
+use leasehold_engine::position::{Checkpoint, Position};
 use leasehold_engine::shard::Shard;
 use leasehold_engine::table::{AttributeValue, Item};
 use leasehold_engine::time::Mono;
@@ -56,6 +56,11 @@ pub(super) struct Batch {
 const LONGEST_PAUSE_US: u64 = 20_000_000;
 
 impl Sdk {
+    /// Clients of the table of leases.
+    pub(super) fn new(host: &Host, attempts: u32, pause_us: u64) -> Self {
+        Self { host: host.clone(), attempts, pause_us, table: LEASES }
+    }
+
     async fn request(&self, ask: Ask) -> Result<Reply, Failure> {
         let mut pause_us = self.pause_us;
         for attempt in 1.. {
@@ -98,18 +103,20 @@ impl Sdk {
         Ok(reply.items.pop())
     }
 
+    /// Without a verb, the row is no lease.
     pub(super) async fn put(
-        &self, verb: Verb, item: Item, condition: Option<Condition>,
+        &self, verb: impl Into<Option<Verb>>, item: Item, condition: Option<Condition>,
     ) -> Result<(), Failure> {
         let op = ItemOp::Put { item, condition };
-        self.item(Some(verb), op).await.map(|_| ())
+        self.item(verb.into(), op).await.map(|_| ())
     }
 
+    /// Without a verb, the row is no lease.
     pub(super) async fn update(
-        &self, verb: Verb, key: Item, update: Update, condition: Option<Condition>,
+        &self, verb: impl Into<Option<Verb>>, key: Item, update: Update, condition: Option<Condition>,
     ) -> Result<(), Failure> {
         let op = ItemOp::Update { key, update, condition };
-        self.item(Some(verb), op).await.map(|_| ())
+        self.item(verb.into(), op).await.map(|_| ())
     }
 
     pub(super) async fn delete(&self, key: Item, condition: Option<Condition>) -> Result<(), Failure> {
@@ -136,19 +143,6 @@ impl Sdk {
             }
             after = next;
         }
-    }
-
-    /// Puts a row other than a lease.
-    pub(super) async fn put_plain(&self, item: Item, condition: Option<Condition>) -> Result<(), Failure> {
-        self.item(None, ItemOp::Put { item, condition }).await.map(|_| ())
-    }
-
-    /// Updates a row other than a lease.
-    pub(super) async fn update_plain(
-        &self, key: Item, update: Update, condition: Option<Condition>,
-    ) -> Result<(), Failure> {
-        let op = ItemOp::Update { key, update, condition };
-        self.item(None, op).await.map(|_| ())
     }
 
     pub(super) async fn table(&self) -> Result<TableState, Failure> {
@@ -273,6 +267,21 @@ pub(super) fn text<'a>(item: &'a Item, name: &str) -> Option<&'a str> {
 
 pub(super) fn number(item: &Item, name: &str) -> Option<u64> {
     item.get(name).and_then(AttributeValue::as_n)?.parse().ok()
+}
+
+/// Whether the condition of a write held.
+pub(super) fn held(written: Result<(), Failure>) -> Result<bool, Failure> {
+    match written {
+        Ok(()) => Ok(true),
+        Err(Failure::Condition) => Ok(false),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// The place after a record.
+pub(super) fn after(sequence: &str) -> Result<IteratorFrom, Failure> {
+    let sequence = sequence.parse().map_err(|_| Failure::Other)?;
+    Ok(IteratorFrom::After(Position::of(sequence)))
 }
 
 /// A primary key.

@@ -1,13 +1,12 @@
 //! One shard, from the take of its lease to the loss of the lease or the end of the shard.
 
-use super::super::sdk::{Batch, Failure};
+use super::super::sdk::{Batch, Failure, after};
 use super::Worker;
 use super::lease::SHARD_END;
 use super::renewer::Held;
 use leasehold_engine::config::InitialPosition;
 use leasehold_engine::ids::{OpId, ShardId};
 use leasehold_engine::output::{EndReason, IteratorFrom};
-use leasehold_engine::position::Position;
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -143,7 +142,7 @@ impl Worker {
                         _ => None,
                     },
                     SHARD_END => None,
-                    sequence => Some(IteratorFrom::After(Position::of(sequence.parse().ok()?))),
+                    sequence => after(sequence).ok(),
                 };
             }
             self.host.sleep(super::BACKOFF_US).await;

@@ -64,12 +64,11 @@ const GRACE_US: u64 = 20_000_000;
 /// The program, from its start until its stop. `fleet`: the leader's strategy and the workers' place for reports; none:
 /// version 2.
 pub(super) async fn run(host: Host, me: String, config: Config, fleet: Option<Fleet>) {
-    let sdk = |attempts, pause_us| Sdk { host: host.clone(), attempts, pause_us, table: super::sdk::LEASES };
-    let table = Table { sdk: sdk(9, 25_000), hands_over: fleet.is_some() };
+    let table = Table { sdk: Sdk::new(&host, 9, 25_000), hands_over: fleet.is_some() };
     let failover_us = config.lease_duration().0;
     let worker = Rc::new(Worker {
         host: host.clone(),
-        kinesis: sdk(4, 100_000),
+        kinesis: Sdk::new(&host, 4, 100_000),
         table: table.clone(),
         fleet: fleet.as_ref().map(|fleet| {
             let wait_us = config.fleet().migration_wait().0;

@@ -29,7 +29,6 @@ pub(super) struct Renewer {
     pub table: Table,
     pub failover_us: u64,
     owned: RefCell<BTreeMap<ShardId, Rc<Held>>>,
-    tokens: Cell<u64>,
     /// The renewer was stopped.
     pub over: Cell<bool>,
 }
@@ -42,14 +41,7 @@ const PATIENCE_NS: u64 = 30_000_000_000;
 
 impl Renewer {
     pub(super) fn new(host: Host, table: Table, failover_us: u64) -> Self {
-        Self {
-            host,
-            table,
-            failover_us,
-            owned: RefCell::default(),
-            tokens: Cell::new(0),
-            over: Cell::new(false),
-        }
+        Self { host, table, failover_us, owned: RefCell::default(), over: Cell::new(false) }
     }
 
     /// At a fixed rate: after a round longer than the period, the next round follows at once.
@@ -127,8 +119,7 @@ impl Renewer {
         if self.over.get() || lease.grown_us.is_none() {
             return;
         }
-        self.tokens.set(self.tokens.get() + 1);
-        let (key, token) = (lease.key.clone(), self.tokens.get());
+        let (key, token) = (lease.key.clone(), self.host.next_token());
         let held = Held {
             lease: RefCell::new(lease),
             token,

@@ -1,6 +1,6 @@
 //! The operations of the Java KCL on the lease table.
 
-use super::super::sdk::{Failure, Sdk};
+use super::super::sdk::{Failure, Sdk, held};
 use super::lease::{
     CHECKPOINT, CHECKPOINT_OWNER, CHILDREN, COUNTER, ENTITY, KEY, Lease, OWNER, RANGE_END, RANGE_START, SUB,
     SWITCHES, THROUGHPUT, s,
@@ -27,15 +27,6 @@ fn counts(lease: &Lease) -> Condition {
 
 fn counted(lease: &Lease) -> Update {
     Update::new().set(COUNTER, AttributeValue::n(lease.counter + 1))
-}
-
-/// Whether the condition held.
-pub(super) fn held(written: Result<(), Failure>) -> Result<bool, Failure> {
-    match written {
-        Ok(()) => Ok(true),
-        Err(Failure::Condition) => Ok(false),
-        Err(failure) => Err(failure),
-    }
 }
 
 impl Table {

@@ -1,6 +1,5 @@
 //! A version 2 worker's way to leases: the worker takes expired leases, and steals a lease a round.
 
-use super::super::host::Host;
 use super::super::sdk::Failure;
 use super::lease::Lease;
 use super::renewer::Renewer;
@@ -112,7 +111,7 @@ impl Taker {
             seen.values().filter(|lease| is_over(lease, VERY_OLD * failover_us)).cloned().collect();
         if !very_old.is_empty() {
             // Leases without any earlier owner are among them: the first worker takes them all.
-            return shuffled(host, very_old);
+            return host.shuffled("shuffle", very_old);
         }
         let target = match counts.len() >= seen.len() {
             true => 1,
@@ -123,7 +122,7 @@ impl Taker {
         };
         let free: Vec<Lease> = seen.values().filter(is_free).cloned().collect();
         if !free.is_empty() {
-            let mut free = shuffled(host, free);
+            let mut free = host.shuffled("shuffle", free);
             free.truncate(need);
             return free;
         }
@@ -136,15 +135,8 @@ impl Taker {
             return Vec::new();
         }
         let of_loaded = seen.values().filter(|lease| lease.owner.as_deref() == Some(loaded));
-        let mut stolen = shuffled(host, of_loaded.cloned().collect());
+        let mut stolen = host.shuffled("shuffle", of_loaded.cloned().collect());
         stolen.truncate(1);
         stolen
     }
-}
-
-fn shuffled(host: &Host, mut leases: Vec<Lease>) -> Vec<Lease> {
-    for n in (1..leases.len()).rev() {
-        leases.swap(n, host.below("shuffle", n as u64 + 1) as usize);
-    }
-    leases
 }

@@ -68,13 +68,13 @@ impl Member {
         let condition = Condition::equals(LEADER_ID, s(&self.me)).or(Condition::not_exists(LEADER_ID)).or(
             Condition::compare(UPDATED, Comparator::Le, AttributeValue::n(self.periods_ago(self.lead_us))),
         );
-        self.dynamo.on(METADATA).put_plain(row, Some(condition)).await
+        self.dynamo.on(METADATA).put(None, row, Some(condition)).await
     }
 
     async fn deregister_leadership(&self) {
         let update = Update::new().remove(LEADER_ID).set(UPDATED, self.now());
         let mine = Condition::equals(LEADER_ID, s(&self.me));
-        let _ = self.dynamo.on(METADATA).update_plain(key(LEADER), update, Some(mine)).await;
+        let _ = self.dynamo.on(METADATA).update(None, key(LEADER), update, Some(mine)).await;
     }
 
     /// The shared list, and the time of its write.
@@ -99,7 +99,7 @@ impl Member {
         let list = shards.iter().map(|shard| s(shard.as_str())).collect();
         row.insert(SHARDS.into(), AttributeValue::L(list));
         row.insert(UPDATED.into(), self.now());
-        self.dynamo.on(METADATA).put_plain(row, None).await
+        self.dynamo.on(METADATA).put(None, row, None).await
     }
 
     async fn lead(&self) -> Result<(), Failure> {

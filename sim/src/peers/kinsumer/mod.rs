@@ -76,7 +76,6 @@ struct Member {
     /// The ownership of the records that the caller processes.
     at: Cell<u64>,
     consumers: Cell<u32>,
-    begun: Cell<u64>,
     /// Shards with records that the caller has not finished.
     open: RefCell<BTreeSet<ShardId>>,
     shard_errors: Cell<u32>,
@@ -87,7 +86,7 @@ struct Member {
 
 /// The program, from its start until its stop.
 pub(super) async fn run(host: Host, me: String, config: Config) {
-    let sdk = |attempts| Sdk { host: host.clone(), attempts, pause_us: 50_000, table: super::sdk::LEASES };
+    let sdk = |attempts| Sdk::new(&host, attempts, 50_000);
     let member = Rc::new(Member {
         dynamo: sdk(11),
         kinesis: sdk(4),
@@ -101,7 +100,6 @@ pub(super) async fn run(host: Host, me: String, config: Config) {
         in_next: Cell::new(false),
         at: Cell::new(0),
         consumers: Cell::new(0),
-        begun: Cell::new(0),
         open: RefCell::default(),
         shard_errors: Cell::new(0),
         errors: Cell::new(0),
@@ -238,7 +236,7 @@ impl Member {
         let clients = self.dynamo.on(CLIENTS);
         let mut mine = key_only(CLIENT_KEY, &self.me);
         mine.insert(UPDATED.into(), self.now());
-        clients.put_plain(mine, None).await?;
+        clients.put(None, mine, None).await?;
         let cutoff = self.cutoff();
         let rows = clients.scan_all(true).await?;
         let mut ids: Vec<&str> = rows

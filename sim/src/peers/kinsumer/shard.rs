@@ -1,13 +1,12 @@
 //! One shard: captured, read into the queue, committed now and then, released.
 
-use super::super::sdk::{Failure, key_only, nullable};
+use super::super::sdk::{Failure, after, held, key_only, nullable};
 use super::{
     BUFFER, CHECKPOINT_KEY, COMMIT_US, Delivery, ERRORS, Member, THROTTLE_US, UPDATED, number, s, text,
 };
 use crate::oracles::fact::Verb;
 use leasehold_engine::ids::ShardId;
 use leasehold_engine::output::IteratorFrom;
-use leasehold_engine::position::Position;
 use leasehold_engine::table::{AttributeValue, Item};
 use leasehold_local_aws::dynamo::expr::{Comparator, Condition, Operand, Path, Update};
 use std::cell::{Cell, RefCell};
@@ -57,8 +56,7 @@ impl Member {
         };
         host.until(u64::MAX, || !self.open.borrow().contains(shard)).await;
         self.open.borrow_mut().insert(shard.clone());
-        let token = self.begun.get() + 1;
-        self.begun.set(token);
+        let token = host.next_token();
         self.kinesis.open(shard, token).await;
         if self.read(shard, token, &checkpointer, stop).await.is_err() {
             self.shard_error().await;
@@ -96,15 +94,12 @@ impl Member {
             Comparator::Le,
             AttributeValue::n(cutoff),
         ));
-        match self.dynamo.put(Verb::Take, item, Some(condition)).await {
-            Ok(()) => Ok(Some(Checkpointer {
-                sequence: RefCell::new(text(&row, SEQUENCE).map(str::to_owned)),
-                dirty: Cell::new(false),
-                end: RefCell::default(),
-            })),
-            Err(Failure::Condition) => Ok(None),
-            Err(failure) => Err(failure),
-        }
+        let is_mine = held(self.dynamo.put(Verb::Take, item, Some(condition)).await)?;
+        Ok(is_mine.then(|| Checkpointer {
+            sequence: RefCell::new(text(&row, SEQUENCE).map(str::to_owned)),
+            dirty: Cell::new(false),
+            end: RefCell::default(),
+        }))
     }
 
     /// Writes new progress, if any; returns whether the shard is then finished.
@@ -203,9 +198,6 @@ fn start(sequence: Option<&str>) -> Result<IteratorFrom, Failure> {
     match sequence {
         None | Some("") => Ok(IteratorFrom::TrimHorizon),
         Some("LATEST") => Ok(IteratorFrom::Latest),
-        Some(sequence) => {
-            let sequence = sequence.parse().map_err(|_| Failure::Other)?;
-            Ok(IteratorFrom::After(Position::of(sequence)))
-        }
+        Some(sequence) => after(sequence),
     }
 }

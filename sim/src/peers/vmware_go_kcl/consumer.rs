@@ -1,7 +1,7 @@
 //! A shard, from the take of its lease to the release of the lease.
 
 use super::super::fleet::Application;
-use super::super::sdk::Failure;
+use super::super::sdk::{Failure, after};
 use super::checkpointer::{Held, SHARD_END};
 use super::{Status, Worker};
 use leasehold_engine::config::InitialPosition;
@@ -31,8 +31,7 @@ impl Worker {
         let (sdk, host) = (&self.sdk, &self.sdk.host);
         self.wait_on_parent(shard).await?;
         let mut place = sdk.iterator(&shard.id, self.start(shard).await?).await?;
-        let token = self.begun.get() + 1;
-        self.begun.set(token);
+        let token = host.next_token();
         sdk.open(&shard.id, token).await;
         let lost = Rc::new(Cell::new(false));
         let renewals = (self.clone(), shard.clone(), over.clone(), lost.clone());
@@ -133,7 +132,6 @@ impl Worker {
                 InitialPosition::AtTimestamp(at) => IteratorFrom::AtTimestamp(at),
             });
         }
-        let sequence = checkpoint.parse().map_err(|_| Failure::Other)?;
-        Ok(IteratorFrom::After(Position::of(sequence)))
+        after(&checkpoint)
     }
 }

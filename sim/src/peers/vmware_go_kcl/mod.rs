@@ -67,8 +67,6 @@ struct Worker {
     settings: Settings,
     shards: RefCell<BTreeMap<ShardId, Rc<Status>>>,
     consumers: Cell<u32>,
-    /// The number of ownerships so far, to distinguish the application's processors.
-    begun: Cell<u64>,
     leases_synced_ns: Cell<Option<u64>>,
 }
 
@@ -88,12 +86,11 @@ pub(super) async fn run(host: Host, me: String, config: Config, fleet: Fleet) {
         application: fleet.application,
     };
     let worker = Rc::new(Worker {
-        sdk: Sdk { host: host.clone(), attempts: 3, pause_us: 1_000_000, table: super::sdk::LEASES },
+        sdk: Sdk::new(&host, 3, 1_000_000),
         me,
         settings,
         shards: RefCell::default(),
         consumers: Cell::new(0),
-        begun: Cell::new(0),
         leases_synced_ns: Cell::new(None),
     });
     if let Err(failure) = worker.init().await {
@@ -159,11 +156,8 @@ impl Worker {
 
     /// Takes the first available lease, in the order of a Go map.
     async fn take_one(self: &Rc<Self>) {
-        let mut order: Vec<Rc<Status>> = self.shards.borrow().values().cloned().collect();
-        for n in (1..order.len()).rev() {
-            order.swap(n, self.sdk.host.below("map-order", n as u64 + 1) as usize);
-        }
-        for shard in order {
+        let shards: Vec<Rc<Status>> = self.shards.borrow().values().cloned().collect();
+        for shard in self.sdk.host.shuffled("map-order", shards) {
             if *shard.assigned_to.borrow() == self.me {
                 continue;
             }

@@ -197,3 +197,26 @@ impl Assigner {
         Ok(())
     }
 }
+
+#[cfg(test)]
+pub(super) mod testing {
+    use super::super::super::lease::Lease;
+    use super::Seen;
+    use leasehold_engine::shard::HashRange;
+
+    /// Leases with these owners and throughputs; without an owner, a lease is free.
+    pub(in super::super) fn seen<'a>(
+        leases: impl IntoIterator<Item = (Option<&'a str>, Option<f64>)>,
+    ) -> Vec<Seen> {
+        let lease = |(n, (owner, throughput)): (usize, (Option<&str>, _))| {
+            let mut lease = Lease::new(format!("s{n:02}").into(), [].iter(), HashRange::ALL, "LATEST");
+            (lease.owner, lease.throughput) = (owner.map(str::to_owned), throughput);
+            Seen { lease, is_free: owner.is_none(), until_us: None }
+        };
+        leases.into_iter().enumerate().map(lease).collect()
+    }
+
+    pub(in super::super) fn names(names: &[&str]) -> Vec<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+}

@@ -81,21 +81,11 @@ pub(super) fn balance(seen: &mut [Seen], workers: &[String], now_us: u64, moves:
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::lease::Lease;
+    use super::super::assign::testing::{self, names};
     use super::*;
-    use leasehold_engine::shard::HashRange;
 
     fn seen(owners: &[Option<&str>]) -> Vec<Seen> {
-        let lease = |(n, owner): (usize, &Option<&str>)| {
-            let mut lease = Lease::new(format!("s{n}").into(), [].iter(), HashRange::ALL, "LATEST");
-            lease.owner = owner.map(str::to_owned);
-            Seen { lease, is_free: owner.is_none(), until_us: None }
-        };
-        owners.iter().enumerate().map(lease).collect()
-    }
-
-    fn names(names: &[&str]) -> Vec<String> {
-        names.iter().map(|name| (*name).to_owned()).collect()
+        testing::seen(owners.iter().map(|owner| (*owner, None)))
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! The hand-over of a lease by its owner, after the leader's promise to another worker.
 
-use super::super::super::sdk::Failure;
+use super::super::super::sdk::{Failure, held};
 use super::super::Worker;
 use super::super::consumer::Reason;
 use super::super::lease::{CHECKPOINT_OWNER, COUNTER, KEY, Lease, OWNER, SWITCHES, s};
 use super::super::renewer::{Held, Renewer};
-use super::super::table::{Table, held, key};
+use super::super::table::{Table, key};
 use crate::oracles::fact::Verb;
 use leasehold_engine::table::AttributeValue;
 use leasehold_local_aws::dynamo::expr::{Condition, Update};

@@ -106,7 +106,7 @@ impl Lock {
             item.insert(OWNER.into(), s(&self.me));
             item.insert(DURATION.into(), s("120000"));
             item.insert(VERSION.into(), s(&version));
-            match self.place.sdk.put_plain(item, Some(condition)).await {
+            match self.place.sdk.put(None, item, Some(condition)).await {
                 Ok(()) => {
                     let since_us = now;
                     self.mine.replace(Some(Known { version, since_us }));
@@ -154,7 +154,7 @@ impl Lock {
                     let version = self.new_version();
                     let update = Update::new().set(DURATION, s("120000")).set(VERSION, s(&version));
                     let guard = self.guard(&known.version);
-                    match self.place.sdk.update_plain(self.key(), update, Some(guard)).await {
+                    match self.place.sdk.update(None, self.key(), update, Some(guard)).await {
                         Ok(()) => drop(self.mine.replace(Some(Known { version, since_us: asked }))),
                         Err(Failure::Condition) => drop(self.mine.replace(None)),
                         // The next period brings another attempt.

@@ -4,10 +4,9 @@
 //!
 //! Left out: a worker's order to go back, and the interval of five minutes between elections of the leader.
 
-use super::super::super::sdk::{Failure, key_only};
+use super::super::super::sdk::{Failure, held, key_only};
 use super::super::Worker;
 use super::super::lease::{ENTITY, KEY, number, s, text};
-use super::super::table::held;
 use super::super::{leader, table::Table};
 use super::{VERSION, report};
 use leasehold_engine::table::{AttributeValue, Item};
@@ -69,7 +68,7 @@ impl Worker {
             row.extend(parts.into_iter().map(|(name, value)| (name.into(), value)));
             let before = AttributeValue::M(state(INIT, &self.me, now()));
             row.insert("h".into(), AttributeValue::L(vec![before]));
-            let written = sdk.put_plain(row, Some(Condition::not_exists(KEY))).await;
+            let written = sdk.put(None, row, Some(Condition::not_exists(KEY))).await;
             if !held(written)? {
                 return Err(Failure::Condition);
             }
@@ -170,7 +169,7 @@ impl Worker {
             .set("mts", now)
             .set("h", AttributeValue::L(history));
         let condition = Condition::exists(KEY).and(Condition::equals("cv", s(UPGRADE)));
-        let written = table.sdk.update_plain(key_only(KEY, VERSION), update, Some(condition));
+        let written = table.sdk.update(None, key_only(KEY, VERSION), update, Some(condition));
         held(written.await)
     }
 }

@@ -16,10 +16,10 @@ mod variance;
 
 use super::super::fleet::{Assignment, Fleet};
 use super::super::host::Host;
-use super::super::sdk::{COORDINATOR, Failure, METRICS, Sdk, key_only};
+use super::super::sdk::{COORDINATOR, Failure, METRICS, Sdk, held, key_only};
 use super::Worker;
 use super::lease::{ENTITY, KEY, s, text};
-use super::table::{Table, held};
+use super::table::Table;
 use leasehold_engine::table::AttributeValue;
 use leasehold_local_aws::dynamo::expr::Condition;
 use lock::Lock;
@@ -100,7 +100,7 @@ impl Member {
         row.insert("mb".into(), s(&self.me));
         row.insert("mts".into(), AttributeValue::n(host.wall_ns() / 1_000_000));
         row.insert("h".into(), AttributeValue::L(Vec::new()));
-        let written = sdk.put_plain(row, Some(Condition::not_exists(*key)));
+        let written = sdk.put(None, row, Some(Condition::not_exists(*key)));
         let done = held(written.await);
         self.is_broken.set(done != Ok(true));
         match done? {

@@ -32,7 +32,7 @@ impl Worker {
                 update = update.set(ENTITY, s(KIND)).set("sup", AttributeValue::n(1)).set("slu", now());
             }
             // A failure is logged.
-            let _ = sdk.update_plain(key_only(key, &self.me), update, None).await;
+            let _ = sdk.update(None, key_only(key, &self.me), update, None).await;
         }
     }
 }

@@ -243,23 +243,8 @@ pub(super) fn share_out(
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::lease::Lease;
+    use super::super::assign::testing::{names, seen};
     use super::*;
-    use leasehold_engine::shard::HashRange;
-
-    fn seen(leases: &[(Option<&str>, Option<f64>)]) -> Vec<Seen> {
-        let lease = |(n, (owner, throughput)): (usize, &(Option<&str>, Option<f64>))| {
-            let mut lease = Lease::new(format!("s{n:02}").into(), [].iter(), HashRange::ALL, "LATEST");
-            lease.owner = owner.map(str::to_owned);
-            lease.throughput = *throughput;
-            Seen { lease, is_free: owner.is_none(), until_us: None }
-        };
-        leases.iter().enumerate().map(lease).collect()
-    }
-
-    fn names(names: &[&str]) -> Vec<String> {
-        names.iter().map(|name| (*name).to_owned()).collect()
-    }
 
     fn moved(seen: &[Seen], workers: &[&str], balance: bool) -> Vec<String> {
         let moves = share_out(seen, &names(workers), balance, |below| below - 1);
@@ -269,26 +254,21 @@ mod tests {
     /// All loads are NaN: of three workers, the first and the last get all leases.
     #[test]
     fn a_fleet_that_starts_leaves_workers_without_a_lease() {
-        let seen = seen(&[(None, None); 4]);
+        let seen = seen([(None, None); 4]);
         let moves = moved(&seen, &["a", "b", "c"], true);
         assert_eq!(moves, ["s00 a", "s01 c", "s02 a", "s03 c"]);
     }
 
     #[test]
     fn a_free_lease_goes_to_who_has_most_room() {
-        let seen = seen(&[
-            (Some("a"), Some(9.0)),
-            (Some("b"), Some(5.0)),
-            (Some("c"), Some(7.0)),
-            (None, Some(1.0)),
-        ]);
+        let seen =
+            seen([(Some("a"), Some(9.0)), (Some("b"), Some(5.0)), (Some("c"), Some(7.0)), (None, Some(1.0))]);
         assert_eq!(moved(&seen, &["a", "b", "c"], false), ["s03 b"]);
     }
 
     #[test]
     fn a_worker_above_the_average_gives_until_others_are_there() {
-        let busy: Vec<_> = (0..8).map(|_| (Some("a"), Some(1.0))).collect();
-        let seen = seen(&busy);
+        let seen = seen([(Some("a"), Some(1.0)); 8]);
         // 60 % of its excess over the average is 2.4: two leases of 1.
         assert_eq!(moved(&seen, &["a", "b"], true).len(), 2);
         assert!(moved(&seen, &["a", "b"], false).is_empty());
@@ -297,14 +277,14 @@ mod tests {
     /// Each of two leases is too heavy for the idle worker and would lift the worker above the average.
     #[test]
     fn a_lease_that_is_too_heavy_is_left_beside_an_idle_worker() {
-        let seen = seen(&[(Some("a"), Some(9.0)), (Some("a"), Some(9.0)), (Some("b"), Some(1.0))]);
+        let seen = seen([(Some("a"), Some(9.0)), (Some("a"), Some(9.0)), (Some("b"), Some(1.0))]);
         assert!(moved(&seen, &["a", "b"], true).is_empty());
     }
 
     /// The silent owner has most room, and gets its lease again: no write follows.
     #[test]
     fn an_expired_lease_may_be_left_to_the_silent_worker() {
-        let mut seen = seen(&[(Some("a"), Some(0.1)), (Some("b"), Some(9.0))]);
+        let mut seen = seen([(Some("a"), Some(0.1)), (Some("b"), Some(9.0))]);
         seen[0].is_free = true;
         assert!(moved(&seen, &["a", "b"], false).is_empty());
     }
