@@ -8,8 +8,7 @@ fn acknowledged(batch: u64) -> Call {
 
 #[tokio::test(start_paused = true)]
 async fn kept_batches_are_acknowledged_in_any_order_and_wait() {
-    let mut rig = rig();
-    rig.open().await;
+    let mut rig = opened().await;
     for batch in [2, 3] {
         rig.keep(batch, "keep");
         assert_eq!(rig.deliver(batch, None, 1).await, Outcome::Applied(Reply::Kept));
@@ -31,8 +30,7 @@ async fn kept_batches_are_acknowledged_in_any_order_and_wait() {
 
 #[tokio::test(start_paused = true)]
 async fn a_kept_batch_dropped_or_given_back_is_given_back_once() {
-    let mut rig = rig();
-    rig.open().await;
+    let mut rig = opened().await;
     for batch in [2, 3] {
         rig.keep(batch, "keep");
         rig.deliver(batch, None, 1).await;
@@ -59,8 +57,7 @@ async fn a_kept_batch_dropped_or_given_back_is_given_back_once() {
 
 #[tokio::test(start_paused = true)]
 async fn a_handler_that_keeps_nothing_to_acknowledge_later_has_failed() {
-    let mut rig = rig();
-    rig.open().await;
+    let mut rig = opened().await;
     rig.keep(2, "drop");
     let (reason, detail) = why(rig.deliver(2, None, 1).await);
     assert_eq!(reason, Why::HandlerFailed);
@@ -70,8 +67,7 @@ async fn a_handler_that_keeps_nothing_to_acknowledge_later_has_failed() {
 
 #[tokio::test(start_paused = true)]
 async fn a_part_of_a_batch_may_be_acknowledged_by_the_return_value() {
-    let rig = rig();
-    rig.open().await;
+    let rig = opened().await;
     rig.keep(2, "up to 6");
     let expected = Reply::ProcessedThrough(Position::of(6.into()));
     assert_eq!(rig.deliver(2, None, 1).await, Outcome::Applied(expected));
@@ -81,8 +77,7 @@ async fn a_part_of_a_batch_may_be_acknowledged_by_the_return_value() {
 
 #[tokio::test(start_paused = true)]
 async fn batches_acknowledged_by_a_return_value_wait_no_more() {
-    let rig = rig();
-    rig.open().await;
+    let rig = opened().await;
     let waiting = || rig.store.backlog(&"s".into(), Mono(0)).records;
     rig.keep(2, "up to 6");
     rig.deliver(2, None, 1).await;
@@ -94,8 +89,7 @@ async fn batches_acknowledged_by_a_return_value_wait_no_more() {
 
 #[tokio::test(start_paused = true)]
 async fn a_batch_kept_and_dropped_at_once_takes_no_other_with_it() {
-    let rig = rig();
-    rig.open().await;
+    let rig = opened().await;
     rig.keep(2, "keep");
     rig.deliver(2, None, 1).await;
     rig.keep(3, "drop");
@@ -112,8 +106,7 @@ async fn a_batch_kept_and_dropped_at_once_takes_no_other_with_it() {
 
 #[tokio::test(start_paused = true)]
 async fn a_flush_tells_why_and_how_much_time_is_left() {
-    let mut rig = rig();
-    rig.open().await;
+    let mut rig = opened().await;
     rig.keep(2, "keep");
     rig.deliver(2, None, 1).await;
     let until = rig.runtime.now() + Span::from_secs(20);
@@ -126,8 +119,7 @@ async fn a_flush_tells_why_and_how_much_time_is_left() {
 
 #[tokio::test(start_paused = true)]
 async fn a_commit_waits_for_a_durable_checkpoint_or_a_lost_shard() {
-    let mut rig = rig();
-    rig.open().await;
+    let mut rig = opened().await;
     rig.keep(2, "keep");
     rig.deliver(2, None, 1).await;
     let batch = rig.kept.lock().unwrap().pop().expect("kept");
@@ -157,8 +149,7 @@ async fn futures_pending(future: &mut (impl Future + Unpin)) -> bool {
 
 #[tokio::test(start_paused = true)]
 async fn a_commit_that_is_overtaken_by_the_end_of_the_ownership_fails() {
-    let rig = rig();
-    rig.open().await;
+    let rig = opened().await;
     rig.keep(2, "keep");
     rig.deliver(2, None, 1).await;
     let batch = rig.kept.lock().unwrap().pop().expect("kept");

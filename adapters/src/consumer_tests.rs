@@ -112,6 +112,13 @@ fn rig() -> Obeyed {
     rig_with(Store::default())
 }
 
+/// A rig with an open shard.
+async fn opened() -> Obeyed {
+    let rig = rig();
+    rig.open().await;
+    rig
+}
+
 fn rig_with(store: Store) -> Obeyed {
     let handler = Obeys::default();
     let (notes, kept) = (handler.0.clone(), handler.1.clone());
@@ -133,8 +140,7 @@ async fn a_shard_is_opened_fed_and_closed() {
 
 #[tokio::test(start_paused = true)]
 async fn a_handler_that_fails_or_panics_gets_its_records_again() {
-    let rig = rig();
-    rig.open().await;
+    let rig = opened().await;
     for order in ["fail", "panic"] {
         rig.keep(2, order);
         let (reason, detail) = why(rig.deliver(2, None, 1).await);
@@ -149,8 +155,7 @@ async fn a_handler_that_fails_or_panics_gets_its_records_again() {
 
 #[tokio::test(start_paused = true)]
 async fn a_batch_out_of_order_is_acknowledged_as_a_whole_or_not() {
-    let mut rig = rig();
-    rig.open().await;
+    let mut rig = opened().await;
     rig.fetch(2, &[(7, "k"), (5, "k"), (6, "k")], "ack");
     assert_eq!(rig.deliver(2, None, 1).await, Outcome::Applied(Reply::Processed));
     assert_eq!(rig.said(), [], "the first record says nothing of the others");
@@ -166,8 +171,7 @@ async fn a_batch_out_of_order_is_acknowledged_as_a_whole_or_not() {
 
 #[tokio::test(start_paused = true)]
 async fn an_abort_stops_the_running_call_even_before_it_runs() {
-    let rig = rig();
-    rig.open().await;
+    let rig = opened().await;
     rig.keep(2, "hang");
     let running = tokio::spawn(rig.deliver(2, None, 1));
     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -190,8 +194,7 @@ async fn an_abort_stops_the_running_call_even_before_it_runs() {
 
 #[tokio::test(start_paused = true)]
 async fn a_slow_call_is_dropped_and_has_failed_with_its_one_record() {
-    let rig = rig();
-    rig.open().await;
+    let rig = opened().await;
     rig.keep(2, "hang");
     let single = Why::RecordFailed(Position::of(7.into()));
     for (after, expected) in [(None, Why::HandlerFailed), (Some(6), single)] {
@@ -220,8 +223,7 @@ async fn nothing_is_delivered_under_another_ownership() {
 
 #[tokio::test(start_paused = true)]
 async fn a_batch_of_which_everything_was_processed_is_not_handed_over() {
-    let rig = rig();
-    rig.open().await;
+    let rig = opened().await;
     rig.keep(2, "fail");
     assert_eq!(rig.deliver(2, Some(7), 1).await, Outcome::Applied(Reply::Processed));
     assert_eq!(rig.notes(), ["open s"]);
@@ -229,8 +231,7 @@ async fn a_batch_of_which_everything_was_processed_is_not_handed_over() {
 
 #[tokio::test(start_paused = true)]
 async fn an_acknowledgement_never_goes_beyond_what_was_handed_over() {
-    let mut rig = rig();
-    rig.open().await;
+    let mut rig = opened().await;
     rig.keep(2, "ack");
     rig.deliver(2, None, 1).await;
     assert_eq!(

@@ -22,14 +22,52 @@ struct Rig {
     trace: MemorySink,
 }
 
-/// Ports that answer at once.
-fn idle() -> Ports {
-    ports(FnPort::new(|_, _| done()))
+/// Time is tokio's. Tasks cannot be stopped, as though they were busy on another thread. The wall clock can be set
+/// forward, as after a suspension for which the monotonic clock stood.
+#[derive(Debug)]
+struct Busy {
+    tokio: Arc<TokioRuntime>,
+    ahead_ms: AtomicI64,
+}
+
+impl Default for Busy {
+    fn default() -> Self {
+        Self { tokio: tokio_runtime(), ahead_ms: AtomicI64::new(0) }
+    }
+}
+
+impl Runtime for Busy {
+    fn now(&self) -> Mono {
+        self.tokio.now()
+    }
+    fn wall(&self) -> Wall {
+        Wall(self.now().0 as i64 / 1_000 + self.ahead_ms.load(Ordering::Relaxed))
+    }
+    fn sleep_until(&self, until: Mono) -> Sleep {
+        self.tokio.sleep_until(until)
+    }
+    fn spawn(&self, task: BoxFuture<'static, ()>) -> Task {
+        self.tokio.spawn(task);
+        Task::new(|| {})
+    }
+    fn entropy(&self) -> u64 {
+        self.tokio.entropy()
+    }
+}
+
+fn tokio_runtime() -> Arc<TokioRuntime> {
+    Arc::new(TokioRuntime::current().unwrap())
+}
+
+/// A driver whose ports answer at once.
+fn driver<M: Machine>(machine: M, runtime: Arc<dyn Runtime>, observer: Observer) -> (Driver<M>, AskSender) {
+    let (sender, receiver) = asks();
+    let ports = ports(FnPort::new(|_, _| done()));
+    (Driver::new(machine, runtime, ports, receiver, Recorder::off(), observer), sender)
 }
 
 /// Answers a read by its key.
 fn rig(script: Script, answer: impl Fn(&str) -> BoxFuture<'static, Outcome> + Send + Sync + 'static) -> Rig {
-    let runtime = Arc::new(TokioRuntime::current().unwrap());
     let table = FnPort::new(move |_, table_op: TableOp| match table_op {
         TableOp::Read { key } => answer(key.as_str()),
         other => panic!("unexpected {other:?}"),
@@ -40,7 +78,7 @@ fn rig(script: Script, answer: impl Fn(&str) -> BoxFuture<'static, Outcome> + Se
     let inputs = script.inputs();
     let driver = Driver::new(
         script,
-        runtime,
+        tokio_runtime(),
         ports(table),
         receiver,
         Recorder::new(Some(Box::new(trace.clone())), None),
@@ -96,29 +134,6 @@ async fn every_command_is_answered_once_however_it_ends() {
     assert_eq!(*rig.forgotten.lock().unwrap(), [op(2)]);
 }
 
-/// A runtime whose tasks cannot be stopped: as one that is busy on another thread.
-#[derive(Debug)]
-struct Unstoppable(TokioRuntime);
-
-impl Runtime for Unstoppable {
-    fn now(&self) -> Mono {
-        self.0.now()
-    }
-    fn wall(&self) -> leasehold_engine::time::Wall {
-        self.0.wall()
-    }
-    fn sleep_until(&self, until: Mono) -> Sleep {
-        self.0.sleep_until(until)
-    }
-    fn spawn(&self, task: BoxFuture<'static, ()>) -> Task {
-        self.0.spawn(task);
-        Task::new(|| {})
-    }
-    fn entropy(&self) -> u64 {
-        self.0.entropy()
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn an_answer_after_its_give_up_time_is_not_told_and_forgotten() {
     let mut machine = script(&[("late", 2)]);
@@ -129,7 +144,7 @@ async fn an_answer_after_its_give_up_time_is_not_told_and_forgotten() {
             Outcome::Applied(Reply::Done)
         })
     });
-    rig.driver.runtime = Arc::new(Unstoppable(TokioRuntime::current().unwrap()));
+    rig.driver.runtime = Arc::new(Busy::default());
     rig.driver.run(boot()).await.unwrap();
     assert_eq!(outcomes(&rig.inputs), [(2, op(1), Outcome::Unknown(Cause::Timeout))]);
     // Once at the give-up, and again when the late outcome arrives.
@@ -151,15 +166,13 @@ async fn notices_reach_the_observer_and_a_fatal_one_is_the_result() {
         }
         fn each_held(&self, _: &mut dyn FnMut(&leasehold_engine::Held<'_>)) {}
     }
-    let (_sender, receiver) = asks();
     let seen = Arc::new(Mutex::new(Vec::new()));
     let notes = seen.clone();
     let observer = Observer::new(
         Fences::default(),
         Some(Box::new(move |notice| notes.lock().unwrap().push(notice.clone()))),
     );
-    let runtime = Arc::new(TokioRuntime::current().unwrap());
-    let driver = Driver::new(Dies(false), runtime, idle(), receiver, Recorder::off(), observer);
+    let (driver, _asks) = driver(Dies(false), tokio_runtime(), observer);
     let Err(Error::Fatal(fatal)) = driver.run(boot()).await else {
         panic!("a fatal error was told");
     };
@@ -313,15 +326,7 @@ async fn a_machine_that_always_wants_a_tick_starves_no_other() {
         }
         fn each_held(&self, _: &mut dyn FnMut(&leasehold_engine::Held<'_>)) {}
     }
-    let (_sender, receiver) = asks();
-    let driver = Driver::new(
-        Eager(0),
-        Arc::new(TokioRuntime::current().unwrap()),
-        idle(),
-        receiver,
-        Recorder::off(),
-        Observer::new(Fences::default(), None),
-    );
+    let (driver, _asks) = driver(Eager(0), tokio_runtime(), Observer::new(Fences::default(), None));
     let turns = Arc::new(Mutex::new(0u32));
     let count = turns.clone();
     let other = tokio::spawn(async move {
@@ -333,28 +338,6 @@ async fn a_machine_that_always_wants_a_tick_starves_no_other() {
     driver.run(boot()).await.unwrap();
     other.abort();
     assert!(*turns.lock().unwrap() >= 100);
-}
-
-/// Time is tokio's. The wall clock can be set forward, as after a suspension for which the monotonic clock stood.
-#[derive(Debug)]
-struct Sleeper(TokioRuntime, AtomicI64);
-
-impl Runtime for Sleeper {
-    fn now(&self) -> Mono {
-        self.0.now()
-    }
-    fn wall(&self) -> Wall {
-        Wall(self.0.now().0 as i64 / 1_000 + self.1.load(Ordering::Relaxed))
-    }
-    fn sleep_until(&self, until: Mono) -> Sleep {
-        self.0.sleep_until(until)
-    }
-    fn spawn(&self, task: BoxFuture<'static, ()>) -> Task {
-        self.0.spawn(task)
-    }
-    fn entropy(&self) -> u64 {
-        self.0.entropy()
-    }
 }
 
 /// A machine without a wake-up time. The first tick ends the run.
@@ -376,27 +359,19 @@ impl Machine for Sleeps {
 #[tokio::test(start_paused = true)]
 async fn an_engine_that_waits_is_told_soon_what_the_wall_clock_shows() {
     for (open, within) in [(true, Span::from_millis(250)), (false, Span::from_secs(1))] {
-        let (_sender, receiver) = asks();
-        let runtime = Arc::new(Sleeper(TokioRuntime::current().unwrap(), AtomicI64::new(0)));
+        let runtime = Arc::new(Busy::default());
         let fences = Fences::default();
         let fence = fences.open("s".into(), FencingToken(4), runtime.clone());
         if !open {
             fences.close(&"s".into(), FencingToken(4));
         }
         fences.believe(&"s".into(), FencingToken(4), runtime.now() + Span::from_secs(1_000));
-        let driver = Driver::new(
-            Sleeps(None),
-            runtime.clone(),
-            idle(),
-            receiver,
-            Recorder::off(),
-            Observer::new(fences.clone(), None),
-        );
+        let (driver, _asks) = driver(Sleeps(None), runtime.clone(), Observer::new(fences.clone(), None));
         let run = tokio::spawn(driver.run(boot()));
         runtime.sleep(Span::from_millis(10_100)).await;
         assert!(!run.is_finished(), "nothing has happened");
         let woken = runtime.now();
-        runtime.1.store(60_000, Ordering::Relaxed);
+        runtime.ahead_ms.store(60_000, Ordering::Relaxed);
         assert_eq!(fence.is_valid(), open);
         if open {
             let left = fence.remaining();

@@ -58,8 +58,7 @@ impl Rig {
 
 /// A rig with a batch of records 5 to 7; the payload holds the handler's order.
 async fn given(order: &'static str) -> Obeyed {
-    let rig = rig();
-    rig.open().await;
+    let rig = opened().await;
     rig.keep(2, order);
     rig
 }
