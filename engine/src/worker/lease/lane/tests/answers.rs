@@ -1,5 +1,6 @@
 //! What the answers on the lane of a held lease mean.
 
+use super::laned;
 use crate::ids::OpId;
 use crate::input::{Outcome, Why};
 use crate::notice::LossReason;
@@ -7,13 +8,8 @@ use crate::position::Checkpoint;
 use crate::row::LeaseRow;
 use crate::time::Span;
 use crate::worker::context::{Context, Request};
-use crate::worker::lease::lane::{Answer, Began, From, Lane, WriteKind};
-use crate::worker::testing::{context, done, owned, refused, refused_by, row, seconds, shown, unknown};
-
-/// A lane whose last write left counter 5. Later writes are to leave 6.
-fn lane(cx: &Context) -> Lane {
-    Lane::new(cx, 5, Checkpoint::TrimHorizon, Began::default(), cx.now(), Span::ZERO)
-}
+use crate::worker::lease::lane::{Answer, From, Lane, WriteKind};
+use crate::worker::testing::{done, owned, refused, refused_by, row, seconds, shown, unknown};
 
 /// The answer to an operation that was emitted just now.
 fn answer(cx: &mut Context, lane: &mut Lane, kind: WriteKind, outcome: Outcome) -> Answer {
@@ -24,8 +20,8 @@ fn answer(cx: &mut Context, lane: &mut Lane, kind: WriteKind, outcome: Outcome) 
 
 #[test]
 fn an_unknown_write_that_was_applied_counts_from_its_emission() {
-    let mut cx = context();
-    let (mut lane, began) = (lane(&cx), cx.now());
+    let (mut cx, mut lane) = laned();
+    let began = cx.now();
     cx.later(seconds(3));
     assert_eq!(answer(&mut cx, &mut lane, WriteKind::Renew, unknown()), Answer::Nothing);
     assert_eq!(lane.valid_until, began + cx.hold(), "nothing is assumed");
@@ -40,8 +36,7 @@ fn an_unknown_write_that_was_applied_counts_from_its_emission() {
 #[test]
 fn a_row_with_another_owner_or_counter_is_a_loss() {
     for row in [owned("a", "other", 6), owned("a", "me", 9), row("a")] {
-        let mut cx = context();
-        let mut lane = lane(&cx);
+        let (mut cx, mut lane) = laned();
         let answer = answer(&mut cx, &mut lane, WriteKind::Renew, refused_by(row.clone()));
         let by = row.owner.clone();
         let why = LossReason::Taken { by, row: Box::new(row.clone()) };
@@ -51,8 +46,7 @@ fn a_row_with_another_owner_or_counter_is_a_loss() {
 
 #[test]
 fn a_removed_row_is_put_back_during_the_belief_and_lost_after() {
-    let mut cx = context();
-    let mut lane = lane(&cx);
+    let (mut cx, mut lane) = laned();
     assert_eq!(answer(&mut cx, &mut lane, WriteKind::Read, shown(None)), Answer::Restore);
     cx.later(cx.hold());
     let gone = Answer::Lost(LossReason::RowGone, None);
@@ -61,8 +55,7 @@ fn a_removed_row_is_put_back_during_the_belief_and_lost_after() {
 
 #[test]
 fn after_a_refusal_without_the_row_a_read_says_what_was_applied() {
-    let mut cx = context();
-    let mut lane = lane(&cx);
+    let (mut cx, mut lane) = laned();
     let bare = refused(Why::ConditionFailed);
     assert_eq!(answer(&mut cx, &mut lane, WriteKind::End, bare), Answer::LookAtRow);
     let ended = LeaseRow { checkpoint: Checkpoint::ShardEnd, counter: 6, ..row("a") };
@@ -71,8 +64,7 @@ fn after_a_refusal_without_the_row_a_read_says_what_was_applied() {
 
 #[test]
 fn an_unknown_release_is_over_when_the_row_has_no_owner() {
-    let mut cx = context();
-    let mut lane = lane(&cx);
+    let (mut cx, mut lane) = laned();
     answer(&mut cx, &mut lane, WriteKind::Release, unknown());
     let free = LeaseRow { counter: 6, ..row("a") };
     assert_eq!(answer(&mut cx, &mut lane, WriteKind::Release, refused_by(free)), Answer::GivenUp);
@@ -80,8 +72,7 @@ fn an_unknown_release_is_over_when_the_row_has_no_owner() {
 
 #[test]
 fn a_counter_removed_by_a_person_is_put_back_by_the_next_write() {
-    let mut cx = context();
-    let mut lane = lane(&cx);
+    let (mut cx, mut lane) = laned();
     let bare = refused_by(owned("a", "me", 0));
     assert_eq!(answer(&mut cx, &mut lane, WriteKind::Renew, bare), Answer::Nothing);
     assert_eq!((cx.did().told(), lane.counter), (vec!["mending"], 0));
@@ -89,8 +80,7 @@ fn a_counter_removed_by_a_person_is_put_back_by_the_next_write() {
 
 #[test]
 fn a_missing_table_is_doubted_and_the_write_is_tried_again() {
-    let mut cx = context();
-    let mut lane = lane(&cx);
+    let (mut cx, mut lane) = laned();
     let answer = answer(&mut cx, &mut lane, WriteKind::Renew, refused(Why::NotFound));
     assert_eq!(answer, Answer::Nothing);
     assert_eq!(cx.did().requests(), [Request::DoubtTable]);
@@ -99,8 +89,7 @@ fn a_missing_table_is_doubted_and_the_write_is_tried_again() {
 
 #[test]
 fn an_acknowledged_hand_over_gives_the_lease_up() {
-    let mut cx = context();
-    let mut lane = lane(&cx);
+    let (mut cx, mut lane) = laned();
     lane.next_owner = Some("other".into());
     assert_eq!(answer(&mut cx, &mut lane, WriteKind::HandOver, done()), Answer::GivenUp);
     assert_eq!(lane.counter, 6);
@@ -111,8 +100,7 @@ fn an_acknowledged_hand_over_gives_the_lease_up() {
 fn a_refusal_that_the_row_does_not_explain_brings_a_pause() {
     let ours = || owned("a", "me", 5);
     for shows in [true, false] {
-        let mut cx = context();
-        let mut lane = lane(&cx);
+        let (mut cx, mut lane) = laned();
         let mut pauses = Vec::new();
         for _ in 0..4 {
             let refusal = match shows {
@@ -139,8 +127,7 @@ fn a_refusal_that_the_row_does_not_explain_brings_a_pause() {
 /// The first refusal shows that the row is to be handed over: the next write has another guard, and follows at once.
 #[test]
 fn a_refusal_that_the_row_explains_costs_no_pause() {
-    let mut cx = context();
-    let mut lane = lane(&cx);
+    let (mut cx, mut lane) = laned();
     let requested = LeaseRow { handing_over: Some("me".into()), ..owned("a", "other", 5) };
     let said = answer(&mut cx, &mut lane, WriteKind::Renew, refused_by(requested));
     assert_eq!((said, lane.next_owner), (Answer::Nothing, Some("other".into())));
@@ -149,8 +136,7 @@ fn a_refusal_that_the_row_explains_costs_no_pause() {
 
 #[test]
 fn uncounted_time_makes_an_unknown_write_older() {
-    let mut cx = context();
-    let mut lane = lane(&cx);
+    let (mut cx, mut lane) = laned();
     answer(&mut cx, &mut lane, WriteKind::Renew, unknown());
     let since = lane.unresolved.expect("it may have been applied").since;
     lane.missed(seconds(60));

@@ -23,14 +23,21 @@ use proptest::prelude::*;
 /// Every format reads the item of this name as a lease.
 const KEY: &str = "shardId-000000000000";
 
+/// A lane whose last write left counter 5. Later writes are to leave 6.
 fn lane(cx: &Context) -> Lane {
     Lane::new(cx, 5, Checkpoint::TrimHorizon, Began::default(), cx.now(), Span::ZERO)
 }
 
+fn laned() -> (Context, Lane) {
+    let cx = context();
+    let lane = lane(&cx);
+    (cx, lane)
+}
+
 #[test]
 fn a_lease_is_renewed_at_its_interval_and_given_up_at_once() {
-    let cx = context();
-    let (lane, now) = (lane(&cx), cx.now());
+    let (cx, lane) = laned();
+    let now = cx.now();
     assert_eq!(lane.next_write(Wish::Keep, now), None);
     assert_eq!(lane.write_at(Wish::Keep), now + cx.config().renew_interval);
     assert_eq!(lane.next_write(Wish::Keep, now + cx.config().renew_interval), Some(WriteKind::Renew));
@@ -43,8 +50,8 @@ fn a_lease_is_renewed_at_its_interval_and_given_up_at_once() {
 
 #[test]
 fn progress_is_saved_at_its_interval_or_on_request() {
-    let cx = context();
-    let (mut lane, now) = (lane(&cx), cx.now());
+    let (cx, mut lane) = laned();
+    let now = cx.now();
     lane.processed.through = Some(at(7));
     let checkpoint = Some(WriteKind::Checkpoint(at(7)));
     assert_eq!(lane.next_write(Wish::Keep, now), None);
