@@ -33,6 +33,14 @@ impl TwoShards {
         Self { account, stream, application }
     }
 
+    /// Starts a server and a worker, with this record in each half of the hash space.
+    pub async fn worked_on(stream: &'static str, application: &'static str, data: &str) -> (Self, Probe) {
+        let scene = Self::start(stream, application).await;
+        scene.put(data).await;
+        let probe = scene.worker();
+        (scene, probe)
+    }
+
     /// The builder of a worker.
     pub fn worker_builder(&self) -> CompleteBuilder {
         self.account.worker_of(self.stream, self.application)

@@ -79,9 +79,7 @@ fn now() -> i64 {
 
 #[tokio::test]
 async fn a_status_shows_who_lives_and_what_is_released_is_taken_again() {
-    let scene = TwoShards::start(STREAM, APPLICATION).await;
-    scene.put("a").await;
-    let mut probe = scene.worker();
+    let (scene, mut probe) = TwoShards::worked_on(STREAM, APPLICATION, "a").await;
     all_become(&probe, &["a"]).await;
     let (code, shown, _) = scene.admin("status", &["--json"]).await;
     let status: Value = serde_json::from_str(&shown).expect("JSON");
@@ -111,9 +109,7 @@ async fn a_status_shows_who_lives_and_what_is_released_is_taken_again() {
 
 #[tokio::test]
 async fn a_finished_shard_is_read_again_beside_its_children() {
-    let scene = TwoShards::start(STREAM, APPLICATION).await;
-    scene.put("a").await;
-    let mut probe = scene.worker();
+    let (scene, mut probe) = TwoShards::worked_on(STREAM, APPLICATION, "a").await;
     becomes(&probe, SHARDS[0], &["a"]).await;
     scene.split_first(5).await;
     probe.told("the end", |notice| matches!(notice, Notice::Ended { .. })).await;
@@ -136,9 +132,7 @@ async fn a_finished_shard_is_read_again_beside_its_children() {
 
 #[tokio::test]
 async fn a_damaged_table_is_mended() {
-    let scene = TwoShards::start(STREAM, APPLICATION).await;
-    scene.put("a").await;
-    let mut probe = scene.worker();
+    let (scene, mut probe) = TwoShards::worked_on(STREAM, APPLICATION, "a").await;
     all_become(&probe, &["a"]).await;
     probe.shutdown().await;
     let doctor =

@@ -61,8 +61,7 @@ async fn a_permission_that_is_missing_for_a_while_costs_nothing() {
         "DynamoDB_20120810.PutItem",
         "DynamoDB_20120810.Scan",
     ] {
-        let account = Orders::with_stream().await;
-        account.put(0..10).await;
+        let account = Orders::with_records(10).await;
         account.local.refuse(move |target| (target == operation).then_some(DENIED));
         let mut probe = account.probe();
         probe
@@ -82,10 +81,7 @@ async fn a_permission_that_is_missing_for_a_while_costs_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_deleted_under_way_ends_the_worker_with_all_progress() {
-    let account = Orders::with_stream().await;
-    account.put(0..20).await;
-    let mut probe = account.probe();
-    probe.processed(20).await;
+    let (account, mut probe) = Orders::consumed(20).await;
     account.delete(STREAM).await;
     let error = probe.failed().await;
     assert!(matches!(error, Error::Fatal(Fatal::StreamGone { .. })), "{error:?}");
@@ -104,10 +100,7 @@ async fn a_stream_deleted_under_way_ends_the_worker_with_all_progress() {
 /// A new stream of the old name has other records: checkpoints of the old stream have no meaning in the new stream.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_created_again_is_not_taken_for_the_old_one() {
-    let account = Orders::with_stream().await;
-    account.put(0..20).await;
-    let mut probe = account.probe();
-    probe.processed(20).await;
+    let (account, mut probe) = Orders::consumed(20).await;
     account.delete(STREAM).await;
     account.create_stream().await;
     let error = probe.failed().await;
@@ -118,10 +111,7 @@ async fn a_stream_created_again_is_not_taken_for_the_old_one() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_table_deleted_under_way_ends_the_worker_and_is_not_remade() {
-    let account = Orders::with_stream().await;
-    account.put(0..20).await;
-    let mut probe = account.probe();
-    probe.processed(20).await;
+    let (account, mut probe) = Orders::consumed(20).await;
     account.dynamodb.delete_table().table_name(TABLE).send().await.expect("a deletion");
     let error = probe.failed().await;
     assert!(matches!(error, Error::Fatal(Fatal::TableGone { .. })), "{error:?}");
@@ -159,10 +149,7 @@ async fn expired_credentials_at_the_start_are_told() {
 /// Longer than leases last: the worker stops delivering, and goes on where it was when the credentials are renewed.
 #[tokio::test(flavor = "multi_thread")]
 async fn credentials_renewed_under_way_lose_nothing() {
-    let account = Orders::with_stream().await;
-    account.put(0..20).await;
-    let mut probe = account.probe();
-    probe.processed(20).await;
+    let (account, mut probe) = Orders::consumed(20).await;
     // The producer has credentials of its own.
     account.local.refuse(|target| (!target.ends_with(".PutRecord")).then_some(EXPIRED));
     account.put(20..40).await;
@@ -181,10 +168,7 @@ async fn credentials_renewed_under_way_lose_nothing() {
 /// checkpoints.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stop_that_can_release_nothing_is_an_error_that_says_so() {
-    let account = Orders::with_stream().await;
-    account.put(0..20).await;
-    let mut probe = account.probe();
-    probe.processed(20).await;
+    let (account, mut probe) = Orders::consumed(20).await;
     account.local.refuse(|target| (target == "DynamoDB_20120810.UpdateItem").then_some(DENIED));
     probe.ask_to_stop();
     let error = probe.failed().await;
@@ -220,8 +204,7 @@ async fn a_stop_that_can_release_nothing_is_an_error_that_says_so() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn malformed_rows_are_told_and_the_rest_is_processed() {
-    let account = Orders::with_stream().await;
-    account.put(0..20).await;
+    let account = Orders::with_records(20).await;
     account.create_table("leaseKey").await;
     // A shard's own row with a counter that is no number; and a row without any meaning.
     let broken = [

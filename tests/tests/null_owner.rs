@@ -17,9 +17,7 @@ async fn nullify(scene: &TwoShards, shard: &str, attributes: &[&str]) {
 
 #[tokio::test]
 async fn a_lease_whose_owner_is_null_is_free() {
-    let scene = TwoShards::start(STREAM, APPLICATION).await;
-    scene.put("a").await;
-    let mut probe = scene.worker();
+    let (scene, mut probe) = TwoShards::worked_on(STREAM, APPLICATION, "a").await;
     for shard in SHARDS {
         becomes(&probe, shard, &["a"]).await;
         let saved =

@@ -33,6 +33,21 @@ impl Orders {
         account
     }
 
+    /// With a stream of this many records.
+    pub(super) async fn with_records(count: u32) -> Self {
+        let account = Self::with_stream().await;
+        account.put(0..count).await;
+        account
+    }
+
+    /// With a worker that has processed this many records.
+    pub(super) async fn consumed(count: u32) -> (Self, Probe) {
+        let account = Self::with_records(count).await;
+        let probe = account.probe();
+        probe.processed(count as usize).await;
+        (account, probe)
+    }
+
     pub(super) async fn create_stream(&self) {
         self.create(STREAM, 2).await;
     }

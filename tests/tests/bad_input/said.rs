@@ -19,8 +19,7 @@ const OLD: Refusal = Refusal {
 /// The sentence names the cause, which the class of the refusal does not.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refusal_is_told_in_the_services_words_with_its_shard() {
-    let account = Orders::with_stream().await;
-    account.put(0..10).await;
+    let account = Orders::with_records(10).await;
     account.local.refuse(|target| target.ends_with(".GetShardIterator").then_some(ELSEWHERE));
     let builder = account.worker_of(STREAM, TABLE);
     let mut probe = Probe::of(builder.config(|config| quick(config).with_stall_after(Span::from_secs(1))));
@@ -79,10 +78,7 @@ async fn a_wrong_clock_at_the_start_is_named_and_ends_the_worker() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_clock_that_is_wrong_for_a_while_costs_nothing() {
-    let account = Orders::with_stream().await;
-    account.put(0..10).await;
-    let mut probe = account.probe();
-    probe.processed(10).await;
+    let (account, mut probe) = Orders::consumed(10).await;
     // The producer has a clock of its own.
     account.local.refuse(|target| (!target.ends_with(".PutRecord")).then_some(OLD));
     account.put(10..20).await;
