@@ -21,9 +21,7 @@ fn demo() -> &'static (Value, PathBuf) {
         let traces = directory("demo");
         let path = traces.to_str().expect("a path of text");
         let args = ["demo", "--seconds", "8", "--records", "2000", "--json", "--trace", path];
-        let output = run(&args);
-        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-        (json_of(&output), traces)
+        (json_of(&exits(0, run(&args))), traces)
     })
 }
 
@@ -116,9 +114,7 @@ fn a_demo_workers_trace_replays_without_divergence() {
     let (_, traces) = demo();
     for worker in 1..=4 {
         let path = traces.join(format!("worker-{worker}.jsonl"));
-        let output = replay(&path, &["--json"]);
-        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-        let report = json_of(&output);
+        let report = json_of(&exits(0, replay(&path, &["--json"])));
         assert_eq!(report["divergence"], Value::Null, "{report}");
         assert!(report["inputs"].as_u64() > Some(10), "{report}");
         assert_eq!(report["digest"].as_str().map(str::len), Some(16), "{report}");
@@ -171,9 +167,7 @@ fn a_flipped_outcome_is_the_first_divergence() {
         flipped_at = before.count() as u64;
         lines.join("\n") + "\n"
     });
-    let output = replay(&path, &["--json"]);
-    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-    let divergence = &json_of(&output)["divergence"];
+    let divergence = &json_of(&exits(1, replay(&path, &["--json"])))["divergence"];
     assert_eq!(divergence["input"], flipped_at, "{divergence}");
     assert_ne!(divergence["expected"], divergence["found"]);
     let text = stdout(&replay(&path, &[]));
@@ -251,9 +245,10 @@ fn a_simulated_life_is_a_trace_too() {
     let path = directory("sim-trace").join("out.jsonl");
     let output = run(&["sim", "--seed", "3", "--trace", path.to_str().expect("text")]);
     assert!(output.status.code().is_some_and(|code| code < 2), "{}", stderr(&output));
-    let output = replay(&path.with_file_name("out.0.jsonl"), &["--json"]);
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    assert_eq!(json_of(&output)["complete"], true);
+    assert_eq!(
+        json_of(&exits(0, replay(&path.with_file_name("out.0.jsonl"), &["--json"])))["complete"],
+        true
+    );
 }
 
 #[test]
@@ -262,14 +257,11 @@ fn a_trace_is_shown_and_does_not_differ_from_itself() {
     let (one, other) = (traces.join("worker-1.jsonl"), traces.join("worker-2.jsonl"));
     let (one, other) = (one.to_str().expect("text"), other.to_str().expect("text"));
     let page = directory("show").join("page.html");
-    let output = run(&["show", one, "--html", page.to_str().expect("text")]);
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    exits(0, run(&["show", one, "--html", page.to_str().expect("text")]));
     let text = std::fs::read_to_string(&page).expect("a page");
     assert!(text.starts_with("<!doctype html>") && text.contains("worker-1"));
     assert_eq!(run(&["diff", one, one]).status.code(), Some(0));
-    let output = run(&["diff", one, other, "--json"]);
-    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-    assert_eq!(json_of(&output)["same"], 0);
+    assert_eq!(json_of(&exits(1, run(&["diff", one, other, "--json"])))["same"], 0);
 }
 
 #[test]

@@ -35,9 +35,7 @@ fn consume_prints_a_line_per_record_and_goes_on_where_it_ended() {
     };
 
     // Three of the five, in the middle of a batch.
-    let output = with(&["--max-records", "3"]).output().expect("the command starts");
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let first = lines(&output);
+    let first = lines(&exits(0, with(&["--max-records", "3"]).output().expect("the command starts")));
     let data: Vec<&Value> = first.iter().map(|line| &line["data"]).collect();
     assert_eq!(data, ["MA==", "MQ==", "Mg=="]);
     assert_eq!(first[0]["shard"], "shardId-000000000000");

@@ -64,9 +64,7 @@ fn consume_ends_when_it_has_caught_up() {
         let mut command = leasehold(&["consume", "--stream", "orders", "--application", "billing"]);
         command.args(["--endpoint-url", &local.url(), "--until-caught-up"]);
         command.args(["--scan-interval", "500 ms", "--bootstrap-delay", "0 s"]);
-        let output = command.output().expect("the command starts");
-        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-        stdout(&output).lines().count()
+        stdout(&exits(0, command.output().expect("the command starts"))).lines().count()
     };
     assert_eq!(consume(), 40);
     put();
@@ -104,8 +102,7 @@ fn a_trace_goes_into_files_of_a_folder_that_replay_reads_as_one() {
         command.args(more).output().expect("the command starts")
     };
     for path in [&folder, &first] {
-        let output = replay(path, &[]);
-        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let output = exits(0, replay(path, &[]));
         assert!(stdout(&output).contains("no divergence"), "{}", stdout(&output));
     }
 
@@ -119,8 +116,6 @@ fn a_trace_goes_into_files_of_a_folder_that_replay_reads_as_one() {
     let output = replay(&first, &[]);
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("--partial"), "{}", stderr(&output));
-    let output = replay(&first, &["--partial"]);
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let told = stdout(&output);
+    let told = stdout(&exits(0, replay(&first, &["--partial"])));
     assert!(told.contains("no divergence") && told.contains("is not whole, and its"), "{told}");
 }

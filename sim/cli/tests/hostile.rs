@@ -140,8 +140,7 @@ fn consume_and_its_trace_show_what_a_table_says_as_escapes() {
     let folder = directory("hostile-consume");
     let trace = folder.join("trace.jsonl");
     let trace = trace.to_str().expect("text");
-    let output = consume(&hostile, trace);
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let output = exits(0, consume(&hostile, trace));
     let log = stderr(&output);
     assert_plain("the log", &log);
     assert!(log.contains("a\\nERROR forged\\u{1b}[2J\\u{9b}2J\\u{202e}\\u{2028}\\r"), "{log}");
@@ -256,9 +255,7 @@ fn a_trace_that_is_a_bomb_is_refused_at_the_limit_of_a_line() {
         let program = env!("CARGO_BIN_EXE_leasehold");
         limited
             .args(["-c", &format!("ulimit -v 800000; exec '{program}' replay '{path}' {}", more.join(" "))]);
-        let output = limited.output().expect("the command starts");
-        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
-        let error = stderr(&output);
+        let error = stderr(&exits(2, limited.output().expect("the command starts")));
         assert!(error.contains("line 2 of the trace: expected a line of at most 67108864 bytes"), "{error}");
     }
 }

@@ -42,6 +42,13 @@ pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
+/// The output of a command, which is to end with this code.
+#[track_caller]
+pub(crate) fn exits(code: i32, output: Output) -> Output {
+    assert_eq!(output.status.code(), Some(code), "{}", stderr(&output));
+    output
+}
+
 /// A directory for this test alone.
 pub(crate) fn directory(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
