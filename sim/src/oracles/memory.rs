@@ -11,7 +11,7 @@
 use super::fact::Ask;
 use super::{EVENTS, Fact, History, LifeNo, Property, READS, REQUESTS, Sees, ShardNo, Terms, Time, Verdict};
 use leasehold_engine::config::Config;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// The batches of one shard not yet processed: their last record, and their bytes.
 type Waiting = VecDeque<(u64, u64)>;
@@ -33,9 +33,12 @@ pub(super) struct Memory {
     on_its_way: BTreeMap<(LifeNo, u64), u64>,
     /// The memory budget of a life; absent: not judged.
     budget: Option<u64>,
-    /// The bytes that a burst may bring beyond the budget, for each shard with records in memory.
-    burst: u64,
+    /// The shards whose last read was the wait for an event.
+    pushed: BTreeSet<(LifeNo, ShardNo)>,
 }
+
+/// The bytes that a burst may bring beyond the budget, for each shard that is read by subscription.
+const BURST: u64 = 1 << 20;
 
 impl Memory {
     pub(super) const SEES: Sees = Sees::all(REQUESTS | READS | EVENTS);
@@ -47,10 +50,6 @@ impl Memory {
             kept_batches: terms.most(|config| config.reader().kept_batches()) as usize,
             kept_bytes: terms.most(|config| config.reader().kept_bytes()),
             budget: terms.even.then(|| terms.most(Config::memory)),
-            burst: match terms.most(|config| !config.reader().mode().is_polling()) {
-                true => 1 << 20,
-                false => 0,
-            },
             ..Self::default()
         }
     }
@@ -122,9 +121,23 @@ impl Memory {
                 self.waiting.retain(|(of, _), _| *of != life);
                 self.kept.retain(|(of, _), _| *of != life);
                 self.reading.retain(|(of, _), _| *of != life);
+                self.pushed.retain(|(of, _)| *of != life);
                 self.on_its_way.retain(|(of, _), _| *of != life);
             }
-            Fact::Asked { life, ask: Ask::GetRecords | Ask::NextEvent, about: Some(shard), op, .. } => {
+            Fact::Asked {
+                life,
+                ask: ask @ (Ask::GetRecords | Ask::NextEvent),
+                about: Some(shard),
+                op,
+                ..
+            } => {
+                match ask {
+                    Ask::NextEvent => {
+                        self.pushed.insert((life, shard));
+                        self.judge_credit(now, life, verdict);
+                    }
+                    _ => drop(self.pushed.remove(&(life, shard))),
+                }
                 self.reading.insert((life, shard), op);
                 let Some(waiting) = self.waiting.get(&(life, shard)).filter(|waiting| !waiting.is_empty())
                 else {
@@ -155,11 +168,27 @@ impl Memory {
         let of_life = self.on_its_way.range((life, 0)..=(life, u64::MAX));
         let on_its_way: u64 = of_life.map(|(_, bytes)| bytes).sum();
         let shards = self.waiting.range((life, 0)..=(life, ShardNo::MAX));
-        let bursts = shards.filter(|(_, waiting)| !waiting.is_empty()).count() as u64 * self.burst;
+        let pushed = shards.filter(|(key, waiting)| !waiting.is_empty() && self.pushed.contains(key));
+        let bursts = pushed.count() as u64 * BURST;
         if waiting + on_its_way > budget + budget / 10 + bursts {
             verdict.report(Property::MemoryBounded, now, || {
                 format!(
                     "life {life} has {waiting} bytes of all shards in memory, and {on_its_way} on their way; its budget is {budget} bytes"
+                )
+            });
+        }
+    }
+
+    /// Judges the wait for one more event of some shard: an event that does not come takes no memory, and a worker with full memory
+    /// waits for none.
+    fn judge_credit(&self, now: Time, life: LifeNo, verdict: &mut Verdict) {
+        let Some(budget) = self.budget else { return };
+        let of_life = self.waiting.range((life, 0)..=(life, ShardNo::MAX));
+        let waiting: u64 = of_life.flat_map(|(_, waiting)| waiting).map(|(_, bytes)| bytes).sum();
+        if waiting > budget + budget / 10 {
+            verdict.report(Property::MemoryBounded, now, || {
+                format!(
+                    "life {life} awaits one more event with {waiting} bytes of all shards in memory; its budget is {budget} bytes"
                 )
             });
         }

@@ -75,7 +75,7 @@ impl Subscriptions {
             Fact::Answered { life, ask: Ask::Subscribe, how: How::Applied, .. } => {
                 self.subscribers.insert(life);
             }
-            Fact::Asked { life, ask: Ask::GetRecords, about: Some(shard), .. } => {
+            Fact::Answered { life, ask: Ask::GetRecords, about: Some(shard), how: How::Applied, .. } => {
                 let (since, last) = self.polled.entry((life, shard)).or_insert((now, now));
                 if now - std::mem::replace(last, now) > RESTS_US {
                     // The shard was not read at all meanwhile.
@@ -129,16 +129,17 @@ mod tests {
         let found = |mode, again: bool| {
             let reader = config().reader().clone().with_mode(mode);
             let terms = Terms::plain(config().with_reader(reader));
-            let next = if again { Ask::Subscribe } else { Ask::GetRecords };
+            let polled = |at| (at, answered(0, Ask::GetRecords, 0, 2, How::Applied));
             let facts = [
                 (1, asked(0, Ask::Subscribe, 7, 1, 0, 0)),
                 (2, answered(0, Ask::Subscribe, 7, 1, How::Applied)),
             ];
-            let reads = (1..=8).map(|n| (n * 20_000_000, asked(0, Ask::GetRecords, 0, 2, 0, n * 20_000_000)));
-            let again = (150_000_000, asked(0, next, 0, 3, 0, 150_000_000));
-            let mut facts: Vec<_> = facts.into_iter().chain(reads).chain([again]).collect();
-            facts.push((175_000_000, asked(0, Ask::GetRecords, 0, 4, 0, 175_000_000)));
-            facts.sort_by_key(|(at, _)| *at);
+            let reads = (1..=8).map(|n| polled(n * 20_000_000));
+            let mut facts: Vec<_> = facts.into_iter().chain(reads).collect();
+            if again {
+                facts.push((165_000_000, asked(0, Ask::Subscribe, 0, 3, 0, 165_000_000)));
+            }
+            facts.push(polled(175_000_000));
             count_under(&terms, Property::ShardsIndependent, facts)
         };
         assert_eq!(found(ReadMode::Auto, false), 1);
