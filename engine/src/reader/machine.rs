@@ -19,7 +19,7 @@ use crate::shard::ChildShard;
 use crate::time::{Mono, Span, Wall};
 use doubt::{Doubts, EndClaim, Verdict};
 use feed::{FeedKind, Subscribing};
-pub(crate) use feed::{Feeds, SILENCE};
+pub(crate) use feed::{Feeds, SILENCE, SUBSCRIBE_TIMEOUT};
 use pace::Second;
 use size::Size;
 

@@ -6,6 +6,7 @@ use super::phase::Phase;
 use super::read_budget::ReadBudget;
 pub(super) use super::request::{Request, RowWriteId};
 use super::standstill::Standstill;
+use super::stream_consumer::patience;
 use super::stream_set::{StreamIx, StreamSet};
 use super::table_turns::{TableTurns, Turn};
 use crate::config::{Config, InitialPosition, ReadMode, StreamSource};
@@ -15,7 +16,7 @@ use crate::input::Outcome;
 use crate::notice::Notice;
 use crate::output::{Command, ConsumerOp, Effect, EndReason, Output, StreamOp, TableOp};
 use crate::policy::{Assign, Finished, Lineage, Steal};
-use crate::reader::{Feeds, SILENCE};
+use crate::reader::Feeds;
 use crate::row::Change;
 use crate::skew::{Missed, Skew};
 use crate::stream_identity::StreamIdentity;
@@ -378,11 +379,7 @@ impl Context {
 
     /// Asks for an operation on a stream.
     pub(super) fn stream(&mut self, waiter: Waiter, stream: StreamIx, op: StreamOp) -> OpId {
-        let give_up = self.now
-            + match op {
-                StreamOp::NextEvent { .. } => SILENCE,
-                _ => self.config.stream_timeout,
-            };
+        let give_up = self.now + patience(&op, &self.config);
         let effect = self.streams.effect(stream, op);
         self.issue(waiter, give_up, effect)
     }

@@ -22,11 +22,12 @@ use super::context::{Context, Waiter};
 use super::describe;
 use super::lease_table::LeaseTable;
 use super::stream_set::StreamIx;
-use crate::config::ReadMode;
+use crate::config::{Config, ReadMode};
 use crate::ids::OpId;
 use crate::input::{ConsumerState, Outcome, Reply, Why};
 use crate::notice::{Notice, StreamNews};
 use crate::output::StreamOp;
+use crate::reader::{SILENCE, SUBSCRIBE_TIMEOUT};
 use crate::time::{Mono, Span};
 use std::sync::Arc;
 
@@ -166,6 +167,16 @@ impl StreamConsumer {
         }));
         cx.set_consumer(self.stream, arn);
         leases.wake_busy(cx.now());
+    }
+}
+
+/// How long the answer to an operation on a stream is waited for.
+pub(super) fn patience(op: &StreamOp, config: &Config) -> Span {
+    match op {
+        StreamOp::NextEvent { .. } => SILENCE,
+        // No records are read meanwhile, and a proxy may hold the answer back until its end.
+        StreamOp::Subscribe { .. } => config.stream_timeout.min(SUBSCRIBE_TIMEOUT),
+        _ => config.stream_timeout,
     }
 }
 

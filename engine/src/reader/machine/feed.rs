@@ -25,6 +25,9 @@ use crate::time::{Mono, Span};
 /// seconds; the SDK for Java gives a subscription up after 10 s.
 pub(crate) const SILENCE: Span = Span::from_secs(20);
 
+/// A subscription must begin within this time: the service answers at once.
+pub(crate) const SUBSCRIBE_TIMEOUT: Span = Span::from_secs(5);
+
 /// The least time between two calls for a shard, by the service's limit.
 const CALL_PAUSE: Span = Span::from_secs(1);
 /// After a successful call the service keeps the place for this long.
