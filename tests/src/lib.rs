@@ -7,6 +7,7 @@
 //! | [`kinesis_mock`] | an independent Kinesis, a process of Node |
 //! | [`python`] | a virtual environment with boto3 |
 //! | [`account`] | an account on it: its clients, streams and tables |
+//! | [`certificate`] | the certificate of a server, and programs that trust it |
 //! | [`clients`], [`http`] | SDK clients, and JSON requests without any SDK |
 //! | [`command`] | the `leasehold` command, run to its end |
 //! | [`consume`] | processes of `leasehold consume` |
@@ -25,6 +26,7 @@
 
 pub mod account;
 pub mod cache;
+pub mod certificate;
 pub mod clients;
 pub mod command;
 pub mod consume;

@@ -4,10 +4,11 @@ use crate::exit::{self, Failure, Verdict};
 use crate::signal;
 use clap::Args;
 use leasehold_local_aws::dynamo::DynamoConfig;
-use leasehold_local_aws::http::{LocalAws, LocalOptions, SharedAws, is_region, serve, wall_clock};
+use leasehold_local_aws::http::{LocalAws, LocalOptions, SharedAws, Tls, is_region, serve, wall_clock};
 use leasehold_local_aws::kinesis::KinesisConfig;
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use tokio::net::TcpListener;
 
 /// Serve the in-memory Kinesis and DynamoDB to any AWS SDK, until Ctrl-C.
@@ -53,10 +54,50 @@ pub(super) struct LocalArgs {
     /// With --strict: creation, change and deletion take no time.
     #[arg(long)]
     instant: bool,
+    /// Speak TLS on the port, too, with a new certificate for localhost, the loopback addresses and the names of --allow-host. The
+    /// certificate is written to this file, for the trust of clients: AWS_CA_BUNDLE, NODE_EXTRA_CA_CERTS.
+    #[arg(long, value_name = "FILE", conflicts_with = "tls_cert")]
+    tls: Option<PathBuf>,
+    /// Speak TLS on the port, too, with this certificate in PEM.
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// The private key of --tls-cert, in PEM.
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
 }
 
 impl LocalArgs {
-    fn options(&self) -> LocalOptions {
+    /// The certificate for TLS, if TLS is wanted.
+    fn certificate(&self) -> Result<Option<Tls>, Failure> {
+        let read = |path: &Path| {
+            std::fs::read_to_string(path).map_err(|error| {
+                Failure::unusable(format!("expected a text in PEM in {}, but: {error}", path.display()))
+            })
+        };
+        if let (Some(certificate), Some(key)) = (&self.tls_cert, &self.tls_key) {
+            let tls = Tls::new(&read(certificate)?, &read(key)?);
+            return tls.map(Some).map_err(|error| {
+                Failure::unusable(format!(
+                    "--tls-cert and --tls-key: {error}; give the files of one certificate"
+                ))
+            });
+        }
+        let Some(path) = &self.tls else { return Ok(None) };
+        let made = Tls::self_signed(&self.allow_host).map_err(|error| {
+            Failure::unusable(format!(
+                "no certificate can be made: {error}; correct the names in --allow-host"
+            ))
+        })?;
+        std::fs::write(path, made.certificate()).map_err(|error| {
+            Failure::unusable(format!(
+                "expected to be able to write the certificate to {}, but: {error}; correct the path in --tls",
+                path.display()
+            ))
+        })?;
+        Ok(Some(made))
+    }
+
+    fn options(&self, tls: Option<Tls>) -> LocalOptions {
         let limits = self.strict && !self.no_limits;
         let mut kinesis =
             KinesisConfig { account_id: self.account.as_str().into(), limits, ..KinesisConfig::default() };
@@ -76,6 +117,7 @@ impl LocalArgs {
             dynamo,
             one_region: self.region.is_some(),
             allow_hosts: self.allow_host.clone(),
+            tls,
         }
     }
 }
@@ -124,9 +166,11 @@ pub(super) async fn run(args: LocalArgs) -> Result<Verdict, Failure> {
     if let Some(warning) = warning(address) {
         let _ = writeln!(io::stderr(), "{warning}");
     }
+    let tls = args.certificate()?;
     let interrupted = signal::interrupted()?;
-    exit::print(&format!("listening on http://{address}"))?;
-    let aws = SharedAws::new(LocalAws::new(args.options()), wall_clock());
+    let also = if tls.is_some() { format!(" and https://{address}") } else { String::new() };
+    exit::print(&format!("listening on http://{address}{also}"))?;
+    let aws = SharedAws::new(LocalAws::new(args.options(tls)), wall_clock());
     serve(listener, aws, interrupted)
         .await
         .map_err(|error| Failure::under_way(format!("serving failed: {error}")))?;

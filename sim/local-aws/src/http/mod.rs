@@ -1,7 +1,7 @@
 //! The in-memory services behind HTTP, for any AWS SDK.
 //!
 //! A server answers Kinesis and DynamoDB on one port, told apart by `X-Amz-Target`, in the JSON formats of the SDKs
-//! (Kinesis in CBOR too), over HTTP/1.1 and over HTTP/2 with prior knowledge. SubscribeToShard is answered by an event
+//! (Kinesis in CBOR too), over HTTP/1.1 and over HTTP/2 with prior knowledge; with the feature `tls` also over TLS on the same port. SubscribeToShard is answered by an event
 //! stream. Signatures are accepted unchecked, so the
 //! server belongs on loopback. A signature tells the request's region: each region has streams and tables of its own.
 //!
@@ -49,11 +49,15 @@ mod service;
 mod subscribe;
 #[cfg(test)]
 mod tests;
+#[cfg(feature = "tls")]
+mod tls;
 mod wire;
 
 pub use loopback::Loopback;
 pub use region::is_region;
 pub use server::serve;
+#[cfg(feature = "tls")]
+pub use tls::Tls;
 
 use crate::dynamo::{Dynamo, DynamoConfig};
 use crate::kinesis::{Kinesis, KinesisConfig};
@@ -90,6 +94,9 @@ pub struct LocalOptions {
     /// other hosts are refused, since a web page may let its name point to this machine. `*`: any name. None by
     /// default.
     pub allow_hosts: Vec<String>,
+    /// Connections may begin with TLS, too. None by default: the server speaks plain HTTP alone.
+    #[cfg(feature = "tls")]
+    pub tls: Option<Tls>,
 }
 
 /// The services of one account in one region.

@@ -22,6 +22,16 @@ impl Quiet {
         Self { socket, patience, until: Box::pin(sleep(patience)) }
     }
 
+    /// The first byte that the client sends, which stays to be read.
+    #[cfg(feature = "tls")]
+    pub(super) async fn first_byte(&self) -> io::Result<u8> {
+        let mut first = [0];
+        match self.socket.peek(&mut first).await? {
+            0 => Err(io::ErrorKind::UnexpectedEof.into()),
+            _ => Ok(first[0]),
+        }
+    }
+
     /// The result of an operation, or the end of the patience.
     fn watch<T>(
         &mut self, cx: &mut Context<'_>,

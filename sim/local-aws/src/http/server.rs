@@ -8,6 +8,8 @@ use super::answer::{Desk, answer};
 use super::hosts::Hosts;
 use super::open::Connections;
 use super::quiet::Quiet;
+#[cfg(feature = "tls")]
+use super::tls;
 use http_body_util::Either;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -71,6 +73,8 @@ pub(super) async fn serve_with(
     builder.http2().max_concurrent_streams(MOST_STREAMS);
     let graceful = GracefulShutdown::new();
     let hosts = Arc::new(Hosts::new(&aws.lock().options.allow_hosts));
+    #[cfg(feature = "tls")]
+    let tls = aws.lock().options.tls.clone();
     let (closes, closing) = watch::channel(());
     let desk = Desk { aws, hosts, patience: limits.patience, closing };
     let open = Connections::default();
@@ -108,11 +112,17 @@ pub(super) async fn serve_with(
                 Ok::<_, Infallible>(answer)
             }
         });
-        let connection =
-            builder.serve_connection(TokioIo::new(Quiet::new(socket, limits.silence)), service).into_owned();
-        let connection = graceful.watch(connection);
+        let socket = Quiet::new(socket, limits.silence);
+        let (builder, watcher) = (builder.clone(), graceful.watcher());
+        #[cfg(feature = "tls")]
+        let tls = tls.clone();
         // A broken connection concerns its client only.
-        let task = connections.spawn(async move { connection.await.ok() });
+        let task = connections.spawn(async move {
+            #[cfg(feature = "tls")]
+            let socket = tls::greeted(tls, socket, limits.patience).await?;
+            let connection = builder.serve_connection(TokioIo::new(socket), service).into_owned();
+            watcher.watch(connection).await.ok()
+        });
         open.serves(id, task);
     }
     drop(listener);
