@@ -123,7 +123,7 @@ pub use leasehold_engine as engine;
 pub use leasehold_engine::aggregate::Misplaced;
 pub use leasehold_engine::config::{
     AssignBy, BadConfig, BadOption, Config, FailureAction, FleetConfig, InitialPosition, MembersConfig,
-    OptionInfo, ReaderConfig,
+    OptionInfo, ReadMode, ReaderConfig,
 };
 pub use leasehold_engine::ids::{FencingToken, LeaseKey, OpId, ShardId, WorkerId};
 pub use leasehold_engine::notice::{

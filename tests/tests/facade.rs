@@ -11,7 +11,7 @@ use leasehold::{
     FencingToken, FleetConfig, Flush, FlushReason, Handler, HandlerFn, HashKey, HashRange, Health,
     InitialPosition, LeaseKey, LeaseRow, LeaseStatus, Left, Letter, ListReason, LossReason, MembersConfig,
     MigrationNews, Misplaced, Mono, NotDurable, NotStored, NotTaken, Notice, OpId, OptionInfo, Phase,
-    Position, ReaderConfig, Receipt, Record, Report, Rewind, RuntimeNews, SequenceNumber, Severity,
+    Position, ReadMode, ReaderConfig, Receipt, Record, Report, Rewind, RuntimeNews, SequenceNumber, Severity,
     ShardHandler, ShardId, ShardInfo, ShardStream, Span, Stall, Stalled, Status, StopSummary, StreamId,
     StreamNews, StreamRef, TakeReason, TraceFolder, TraceSink, Wall, Worker, WorkerId, dead_letter_channel,
     on_signal, shutdown_on_signal,
@@ -76,7 +76,9 @@ fn options_and_handlers_are_written_with_this_crate_alone() {
         .with_stream("orders")
         .with_initial_position(InitialPosition::AtTimestamp(Wall(1_767_225_600_000)))
         .with_lease_duration(Span::from_secs(20))
-        .with_reader(ReaderConfig::default().with_idle_interval(Span::from_millis(500)))
+        .with_reader(
+            ReaderConfig::default().with_idle_interval(Span::from_millis(500)).with_mode(ReadMode::Auto),
+        )
         .with_members(MembersConfig::default())
         .with_fleet(FleetConfig::default().with_assign_by(AssignBy::Number));
     assert_eq!(config.check(), Ok(()));

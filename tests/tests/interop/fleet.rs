@@ -25,6 +25,18 @@ const LIKE_THEIRS: &[&str] = &[
     "--checkpoint-interval=200 ms",
 ];
 
+/// The same, by subscription.
+const BY_SUBSCRIPTION: &[&str] = &[
+    "--lease-duration=3 s",
+    "--renew-interval=950 ms",
+    "--scan-interval=6 s",
+    "--table-timeout=1 s",
+    "--reader-min-interval=200 ms",
+    "--reader-idle-interval=200 ms",
+    "--checkpoint-interval=200 ms",
+    "--fan-out",
+];
+
 pub(super) struct Fleet {
     pub test: &'static str,
     pub world: World,
@@ -73,6 +85,11 @@ impl Fleet {
 
     pub(super) fn ours(&self, name: &str) -> Member {
         self.ours_with(name, LIKE_THEIRS)
+    }
+
+    /// One that reads by subscription, and by polling meanwhile.
+    pub(super) fn ours_by_fan_out(&self, name: &str) -> Member {
+        self.ours_with(name, BY_SUBSCRIPTION)
     }
 
     pub(super) fn ours_with(&self, name: &str, options: &'static [&'static str]) -> Member {

@@ -4,7 +4,7 @@ use super::board::Board;
 use super::ledger::{Entry, Ledger};
 use crate::clients::Clients;
 use crate::exit::Failure;
-use leasehold::{Batch, Config, Control, Error, ReaderConfig, Report, Worker};
+use leasehold::{Batch, Config, Control, Error, ReadMode, ReaderConfig, Report, Worker};
 use leasehold_engine::time::Span;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -24,6 +24,8 @@ pub(super) struct Fleet {
     pub board: Arc<Board>,
     /// Where traces go.
     pub traces: PathBuf,
+    /// How workers read.
+    pub mode: ReadMode,
     pub members: Vec<Member>,
 }
 
@@ -40,7 +42,7 @@ struct Life {
 }
 
 /// Shortens all intervals of production, to show more in half a minute.
-fn hasten(config: Config) -> Config {
+fn hasten(config: Config, mode: ReadMode) -> Config {
     config
         .with_lease_duration(Span::from_secs(3))
         .with_renew_interval(Span::from_millis(900))
@@ -53,7 +55,7 @@ fn hasten(config: Config) -> Config {
         .with_audit_confidence(2)
         .with_bootstrap_delay(Span::from_millis(500))
         .with_shutdown_timeout(FAREWELL)
-        .with_reader(ReaderConfig::default().with_idle_interval(Span::from_millis(250)))
+        .with_reader(ReaderConfig::default().with_idle_interval(Span::from_millis(250)).with_mode(mode))
 }
 
 impl Fleet {
@@ -69,7 +71,7 @@ impl Fleet {
             .build()
             .map_err(|error| Failure::under_way(format!("no runtime for {name}: {error}")))?;
         let clients = Clients::in_memory(&self.endpoint);
-        let board = self.board.clone();
+        let (board, mode) = (self.board.clone(), self.mode);
         let worker = Worker::builder()
             .kinesis(clients.kinesis)
             .dynamodb(clients.dynamodb)
@@ -77,7 +79,7 @@ impl Fleet {
             .application(&self.application)
             .worker_id(&name)
             .trace_file(&trace)
-            .config(hasten)
+            .config(move |config| hasten(config, mode))
             .on_notice(move |notice| board.notice(index, notice))
             .build()
             .map_err(|error| Failure::under_way(format!("{name} cannot be built: {error}")))?;

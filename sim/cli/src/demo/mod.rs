@@ -13,6 +13,7 @@ use crate::signal;
 use board::{Board, Telling};
 use clap::Args;
 use fleet::Fleet;
+use leasehold::ReadMode;
 use leasehold::runtime::{Runtime as _, TokioRuntime};
 use leasehold_engine::internals::draw_below;
 use leasehold_local_aws::http::{LocalOptions, Loopback};
@@ -59,6 +60,9 @@ pub(super) struct DemoArgs {
     /// The approximate length. The last records may need some seconds more.
     #[arg(long, value_name = "S", default_value_t = 30, value_parser = clap::value_parser!(u64).range(5..=3600))]
     seconds: u64,
+    /// The workers read by subscription (enhanced fan-out).
+    #[arg(long)]
+    fan_out: bool,
     /// Chooses the partition keys, the shards to split and merge, and the worker to kill; by default at random.
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
@@ -138,6 +142,7 @@ pub(super) async fn run(args: DemoArgs) -> Result<Verdict, Failure> {
             ledger: ledger.clone(),
             board: board.clone(),
             traces,
+            mode: if args.fan_out { ReadMode::Auto } else { ReadMode::Polling },
             members: Vec::new(),
         },
         board: board.clone(),

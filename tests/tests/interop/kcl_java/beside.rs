@@ -10,8 +10,14 @@ pub(super) const LIKE_KCL_2: &[&str] = &["--client-version=CLIENT_VERSION_CONFIG
 
 /// Whatever happens to a fleet: workers of both kinds join, leave and crash, and shards are split and merged. The worker that is left.
 pub(super) async fn everything(fleet: &Fleet, program: &Program, more: &[&str]) -> Member {
+    everything_with(fleet, program, more, fleet.ours("lea")).await
+}
+
+/// The same, with this worker of ours.
+pub(super) async fn everything_with(
+    fleet: &Fleet, program: &Program, more: &[&str], mut lea: Member,
+) -> Member {
     // Ours fills the table at once; the KCL waits for up to half a minute, in case another worker does.
-    let mut lea = fleet.ours("lea");
     let mut anna = fleet.theirs(program, "anna", more);
     fleet.until_read("anna and lea to share the shards", &[0, 1, 2], &["anna", "lea"]).await;
     let mut bert = fleet.theirs(program, "bert", more);

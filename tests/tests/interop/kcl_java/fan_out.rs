@@ -22,6 +22,28 @@ async fn kcl_3_reads_through_a_split_and_a_merge_by_fan_out() {
     fleet.finish(producer, vec![anna]).await;
 }
 
+/// Both sides share one consumer, and take its places from each other as leases move; or ours alone reads by fan-out.
+async fn beside_ours_by_fan_out(test: &'static str, theirs: &[&str]) {
+    let Some(program) = program(test, Kcl::Three).await else {
+        return;
+    };
+    let (fleet, producer) = Fleet::start(test).await;
+    let more: Vec<&str> = LIKE_KCL_2.iter().chain(theirs).copied().collect();
+    let lea = fleet.ours_by_fan_out("lea");
+    let last = beside::everything_with(&fleet, &program, &more, lea).await;
+    fleet.finish(producer, vec![last]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn kcl_3_by_polling_and_ours_by_fan_out_share_a_fleet() {
+    beside_ours_by_fan_out("kcl-3-beside-fan-out", &[]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn kcl_3_and_ours_share_a_fleet_both_by_fan_out() {
+    beside_ours_by_fan_out("kcl-3-both-fan-out", &[FAN_OUT]).await;
+}
+
 /// Subscriptions move with the leases: KCL reads by fan-out, and ours by polling.
 #[tokio::test(flavor = "multi_thread")]
 async fn kcl_3_by_fan_out_and_ours_by_polling_share_a_fleet() {
