@@ -90,7 +90,8 @@ impl Reader {
     /// Whether an iterator may be used now.
     fn polls(&self) -> bool {
         match self.subscribing.feeds {
-            Feeds::Iterators | Feeds::Both => true,
+            Feeds::Iterators => true,
+            Feeds::Both => !(self.awaits_evidence() && self.subscribing.iterators_denied),
             Feeds::Subscriptions => self.awaits_evidence() && !self.subscribing.iterators_denied,
             Feeds::Nothing => false,
         }
@@ -153,7 +154,7 @@ impl Reader {
 
     /// The service permits no iterators: evidence comes by subscription, too.
     pub(super) fn do_without_iterators(&mut self) {
-        self.subscribing.iterators_denied = self.subscribing.feeds == Feeds::Subscriptions;
+        self.subscribing.iterators_denied = self.subscribing.feeds != Feeds::Iterators;
     }
 
     /// A call was refused, or a subscription has ended. Absent: nothing is worth telling.

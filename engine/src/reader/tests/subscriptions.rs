@@ -145,14 +145,14 @@ fn a_denied_end_leads_back_to_the_subscription() {
 #[test]
 fn where_iterators_are_denied_a_subscription_proves_the_end() {
     let children = [child("a"), child("b")];
-    let mut bench = subscribed(Feeds::Subscriptions);
-    event(&mut bench, Outcome::Applied(Reply::Records(last_answer(&children))));
-    assert!(matches!(bench.iterate(refused(Why::Denied)), Some(Event::Denied { .. })));
-    subscribe(&mut bench, Outcome::Applied(Reply::Subscribed));
-    assert_eq!(
-        event(&mut bench, Outcome::Applied(Reply::Records(last_answer(&children)))),
-        Some(Event::EndOfShard)
-    );
+    let end = || Outcome::Applied(Reply::Records(last_answer(&children)));
+    for feeds in [Feeds::Both, Feeds::Subscriptions] {
+        let mut bench = subscribed(feeds);
+        event(&mut bench, end());
+        assert!(matches!(bench.iterate(refused(Why::Denied)), Some(Event::Denied { .. })));
+        subscribe(&mut bench, Outcome::Applied(Reply::Subscribed));
+        assert_eq!(event(&mut bench, end()), Some(Event::EndOfShard));
+    }
 }
 
 #[test]
