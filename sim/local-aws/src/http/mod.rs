@@ -40,6 +40,7 @@ mod cbor;
 mod changes;
 mod frames;
 mod hosts;
+mod leaving;
 mod loopback;
 mod open;
 mod quiet;

@@ -6,6 +6,7 @@
 use super::SharedAws;
 use super::answer::{Desk, answer};
 use super::hosts::Hosts;
+use super::leaving::Leaving;
 use super::open::Connections;
 use super::quiet::Quiet;
 #[cfg(feature = "tls")]
@@ -120,7 +121,8 @@ pub(super) async fn serve_with(
         let task = connections.spawn(async move {
             #[cfg(feature = "tls")]
             let socket = tls::greeted(tls, socket, limits.patience).await?;
-            let connection = builder.serve_connection(TokioIo::new(socket), service).into_owned();
+            let connection =
+                builder.serve_connection(TokioIo::new(Leaving::new(socket)), service).into_owned();
             watcher.watch(connection).await.ok()
         });
         open.serves(id, task);
