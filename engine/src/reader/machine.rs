@@ -201,6 +201,7 @@ impl Reader {
         let how = match (flight.kind, outcome) {
             (Kind::Iterator, Outcome::Applied(Reply::Iterator))
             | (Kind::Subscribe, Outcome::Applied(Reply::Subscribed)) => {
+                self.found();
                 self.cursor = Some(Cursor { via: op, since: now, feed: flight.kind.feed() });
                 return None;
             }
@@ -418,6 +419,8 @@ impl Reader {
             }
             (Kind::Records { .. }, How::Refused(Why::Invalid)) => self.cursor = None,
             (_, How::Refused(Why::Denied)) => self.do_without_iterators(),
+            // The place is refused, not the shard.
+            (Kind::Iterator, How::Refused(Why::Invalid)) => self.found(),
             _ => {}
         }
         let again_in = match (kind, how) {

@@ -13,7 +13,7 @@
 //! * **A silence ends a subscription.** An idle shard brings an empty event every few seconds. [`SILENCE`] is the deadline of
 //!   each event.
 //! * **Evidence comes by iterator.** A second answer must prove the end of a shard, or a doubtful answer; the service would refuse
-//!   a second subscription for five seconds.
+//!   a second subscription for five seconds. A call that finds nothing tells nothing of the shard: the consumer may be gone.
 
 use super::{Cursor, Flight, Kind, Reader};
 use crate::draw::draw_below;
@@ -68,11 +68,13 @@ pub(super) struct Subscribing {
     fruitless: u32,
     /// The service permits no iterators.
     iterators_denied: bool,
+    /// A call found no consumer, or no shard. An iterator shows which.
+    found_nothing: bool,
 }
 
 impl Subscribing {
     pub(super) fn new(now: Mono) -> Self {
-        Self { feeds: Feeds::default(), at: now, fruitless: 0, iterators_denied: false }
+        Self { feeds: Feeds::default(), at: now, fruitless: 0, iterators_denied: false, found_nothing: false }
     }
 }
 
@@ -105,9 +107,9 @@ impl Reader {
         }
     }
 
-    /// Whether a second answer must prove an earlier answer.
+    /// Whether an answer must prove an earlier answer.
     fn awaits_evidence(&self) -> bool {
-        self.end_claim.is_some() || self.doubts()
+        self.end_claim.is_some() || self.doubts() || self.subscribing.found_nothing
     }
 
     /// When a cursor may be asked for. Absent: no feed may be used now.
@@ -152,6 +154,11 @@ impl Reader {
         }
     }
 
+    /// An answer shows that the shard exists.
+    pub(super) fn found(&mut self) {
+        self.subscribing.found_nothing = false;
+    }
+
     /// The service permits no iterators: evidence comes by subscription, too.
     pub(super) fn do_without_iterators(&mut self) {
         self.subscribing.iterators_denied = self.subscribing.feeds != Feeds::Iterators;
@@ -165,7 +172,7 @@ impl Reader {
         let tries = self.subscribing.fruitless;
         let ended = flight.kind == Kind::Event && tries == 0;
         let again_in = match how {
-            How::Refused(Why::NotFound) => {
+            How::Refused(Why::NotFound) if self.subscribing.iterators_denied => {
                 self.paused = true;
                 return Some(Event::ShardMissing);
             }
@@ -181,6 +188,7 @@ impl Reader {
         if !is_polled {
             self.failures = self.failures.saturating_add(1);
         }
+        self.subscribing.found_nothing |= how == How::Refused(Why::NotFound);
         if flight.kind == Kind::Subscribe
             && let Some(event) = self.refused_place(how, tries, again_in)
         {

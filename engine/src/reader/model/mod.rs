@@ -64,6 +64,8 @@ struct World {
     void: bool,
     work: Work,
     resume_at: Option<Mono>,
+    /// A call for a subscription found nothing, and no answer has shown the shard since.
+    found_nothing: bool,
     /// The next part that was never delivered: no delivery may begin behind it.
     frontier: usize,
     /// Earlier parts are processed.
@@ -103,6 +105,7 @@ impl World {
             void: false,
             work: Work::Idle,
             resume_at: None,
+            found_nothing: false,
             frontier: 0,
             done: 0,
             floor: 0,
@@ -197,7 +200,7 @@ impl World {
         }
         let feeds = self.case.feeds;
         let by_iterator = matches!(want, Want::GetIterator(_) | Want::GetRecords { .. });
-        let evidence = self.reader.is_end_claimed() || self.reader.doubts();
+        let evidence = self.reader.is_end_claimed() || self.reader.doubts() || self.found_nothing;
         assert!(!by_iterator || feeds != Feeds::Subscriptions || evidence, "no evidence is needed");
         assert!(by_iterator || feeds != Feeds::Iterators, "no subscription is wanted");
         self.ops += 1;
@@ -338,6 +341,7 @@ impl World {
             Some(outcome) => outcome,
             None => self.execute(op, want),
         };
+        self.see_shard(want, &outcome);
         let ctx = Ctx {
             cfg: &self.case.cfg,
             retry_min: Span::from_millis(100),
@@ -358,6 +362,21 @@ impl World {
         match event {
             Some(Event::ShardMissing) => self.resume_at = Some(self.now + Span::from_secs(1)),
             Some(Event::Disorder { .. } | Event::Trimmed { .. }) => panic!("{event:?}"),
+            _ => {}
+        }
+    }
+
+    /// A call for a subscription that finds nothing is no evidence: an iterator shows whether the shard exists.
+    fn see_shard(&mut self, want: Want, outcome: &Outcome) {
+        match (want, outcome) {
+            _ if self.void => {}
+            (Want::Subscribe(_) | Want::NextEvent { .. }, Outcome::Refused(refusal)) => {
+                self.found_nothing |= refusal.why == Why::NotFound;
+            }
+            (_, Outcome::Applied(Reply::Iterator | Reply::Subscribed)) => self.found_nothing = false,
+            (Want::GetIterator(_), Outcome::Refused(refusal)) if refusal.why == Why::Invalid => {
+                self.found_nothing = false;
+            }
             _ => {}
         }
     }

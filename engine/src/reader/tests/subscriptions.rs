@@ -203,3 +203,23 @@ fn a_rewind_waits_for_no_event() {
     assert_eq!(bench.done(late, brought(8, 9)), None, "the event is of the subscription before");
     assert_eq!(bench.reader.front(), None);
 }
+
+#[test]
+fn a_call_that_finds_nothing_leaves_the_shard_to_an_iterator() {
+    for feeds in [Feeds::Both, Feeds::Subscriptions] {
+        let mut bench = bench(feeds);
+        let told = subscribe(&mut bench, refused(Why::NotFound));
+        assert!(matches!(told, Some(Event::Unsubscribed { .. })), "the consumer may be gone: {told:?}");
+        bench.asks_for(IteratorFrom::TrimHorizon);
+        assert_eq!(bench.iterate(Outcome::Applied(Reply::Iterator)), None, "the shard exists");
+        bench.now += Span::from_secs(2);
+        assert!(matches!(bench.next(), Some(Want::Subscribe(_))));
+
+        subscribe(&mut bench, refused(Why::NotFound));
+        assert_eq!(bench.iterate(refused(Why::NotFound)), Some(Event::ShardMissing));
+    }
+    let mut bench = bench(Feeds::Subscriptions);
+    subscribe(&mut bench, refused(Why::NotFound));
+    bench.iterate(refused(Why::Denied));
+    assert_eq!(subscribe(&mut bench, refused(Why::NotFound)), Some(Event::ShardMissing));
+}

@@ -235,7 +235,11 @@ impl Reading {
                 lent.cx.request(Request::ListShards(own.stream(), ListReason::RangeUnproven));
             }
         }
-        if let Some(Event::Unsubscribed { how: How::Refused(Why::InUse | Why::Invalid), .. }) = event {
+        if let Some(Event::Unsubscribed {
+            how: How::Refused(Why::InUse | Why::Invalid | Why::NotFound),
+            ..
+        }) = event
+        {
             doubt_consumer(own, lent.cx);
         }
         match event {
