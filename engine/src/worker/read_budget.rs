@@ -107,7 +107,13 @@ impl ReadBudget {
         }
         let used = self.expected.saturating_add(self.buffered);
         let left = self.bytes.saturating_sub(used);
-        let part = left.saturating_sub(ask.buffered) / PART;
+        // What the lease has just got is not reported yet.
+        let free = left.saturating_sub(ask.buffered);
+        if ask.is_pushed && free == 0 && (used > 0 || ask.buffered > 0) {
+            // An event at the tip reserves no memory, and none is awaited while memory is full.
+            return None;
+        }
+        let part = free / PART;
         if ask.all <= part {
             let (limit, bytes) = (ask.limit, ask.all);
             return Some(Grant { limit, bytes, is_pushed: ask.is_pushed });
@@ -216,6 +222,21 @@ mod tests {
         assert_eq!(budget.next(), Some(lease(3)));
         budget.leave(lease(3));
         assert_eq!(budget.next(), None);
+    }
+
+    #[test]
+    fn awaited_events_of_idle_shards_leave_memory_to_others() {
+        let mut budget = budget(2 * MIB, 100);
+        for n in 1..=100 {
+            let grant = budget.ask(Ask::pushed(lease(n as usize), 0, 0)).expect("a wait without end");
+            budget.begun(op(n), grant);
+        }
+        assert_eq!(read(&mut budget, 101, ask(101, 1, MIB)), Some(1));
+        budget.buffers(0, 3 * MIB);
+        assert!(budget.ask(Ask::pushed(lease(102), 0, 0)).is_none(), "memory is full");
+        budget.buffers(3 * MIB, 0);
+        budget.ended(op(101));
+        assert_eq!(budget.next(), Some(lease(102)));
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! `requests-bounded`, for subscriptions: a worker calls for a subscription to a shard once a second at most, by its own clock; and one
 //! event of a shard is awaited at a time, so that the service pushes no faster than the shard is processed.
 //!
-//! `shards-independent`, for subscriptions: where every worker may subscribe, a shard is not read by polling for ever. A worker that
-//! has subscribed to some shard calls for a subscription again, whatever has kept it from this.
+//! `shards-independent`, for subscriptions: no event is awaited for longer than 20 s, so that a lost subscription is noticed. Where every
+//! worker may subscribe, a shard is not read by polling for ever: a worker that has subscribed to some shard calls for a subscription
+//! again.
 
 use super::fact::{Ask, How};
 use super::{EVENTS, Fact, History, LifeNo, Property, REQUESTS, Sees, ShardNo, Terms, Time, Verdict};
@@ -14,7 +15,10 @@ const APART: Span = Span::from_secs(1);
 
 /// The longest pause between two calls, the registration of a consumer, and the proof of an end.
 const BACK_US: u64 = 150_000_000;
-/// A shard that nothing is read of for this long is not polled.
+/// A worker gives a silent subscription up after this time.
+const SILENCE: Span = Span::from_secs(20);
+const SLACK_US: u64 = 1_000_000;
+/// After a pause of this length between two reads, polling of a shard begins anew.
 const RESTS_US: u64 = 30_000_000;
 
 #[derive(Clone, Debug, Default)]
@@ -28,6 +32,10 @@ pub(super) struct Subscriptions {
     all_may: bool,
     /// The op of the awaited event.
     awaited: BTreeMap<(LifeNo, ShardNo), u64>,
+    /// Since when the event is awaited. Absent: the worker stood still meanwhile.
+    since: BTreeMap<(LifeNo, u64), Time>,
+    /// The longest wait for an event, in µs.
+    silence: u64,
 }
 
 impl Subscriptions {
@@ -35,7 +43,7 @@ impl Subscriptions {
 
     pub(super) fn new(terms: &Terms) -> Self {
         let all_may = terms.least(|config| !config.reader().mode().is_polling());
-        Self { all_may, ..Self::default() }
+        Self { all_may, silence: terms.at_most(SILENCE), ..Self::default() }
     }
 
     pub(super) fn observe(&mut self, now: Time, fact: &Fact, _: &History, verdict: &mut Verdict) {
@@ -55,6 +63,7 @@ impl Subscriptions {
                 self.awaited.remove(&(life, shard));
             }
             Fact::Asked { life, ask: Ask::NextEvent, about: Some(shard), op, .. } => {
+                self.since.insert((life, op), now);
                 if let Some(before) = self.awaited.insert((life, shard), op) {
                     verdict.report(Property::RequestsBounded, now, || {
                         format!("life {life} awaits two events of shard {shard}, ops {before} and {op}")
@@ -67,10 +76,16 @@ impl Subscriptions {
                 self.called.remove(&(life, shard));
                 self.polled.remove(&(life, shard));
             }
-            Fact::Answered { life, ask: Ask::NextEvent, about: Some(shard), op, .. }
-                if self.awaited.get(&(life, shard)) == Some(&op) =>
-            {
-                self.awaited.remove(&(life, shard));
+            Fact::Answered { life, ask: Ask::NextEvent, about: Some(shard), op, .. } => {
+                if self.awaited.get(&(life, shard)) == Some(&op) {
+                    self.awaited.remove(&(life, shard));
+                }
+                let waited = self.since.remove(&(life, op)).map_or(0, |since| now - since);
+                if waited > self.silence + SLACK_US {
+                    verdict.report(Property::ShardsIndependent, now, || {
+                        format!("life {life} has awaited an event of shard {shard} for {} ms", waited / 1_000)
+                    });
+                }
             }
             Fact::Answered { life, ask: Ask::Subscribe, how: How::Applied, .. } => {
                 self.subscribers.insert(life);
@@ -93,9 +108,13 @@ impl Subscriptions {
                 }
             }
             // The worker stood still.
-            Fact::Resumed { life, .. } => self.polled.retain(|(of, _), _| *of != life),
+            Fact::Resumed { life, .. } => {
+                self.polled.retain(|(of, _), _| *of != life);
+                self.since.retain(|(of, _), _| *of != life);
+            }
             Fact::Died { life } | Fact::Stopped { life, .. } => {
                 self.subscribers.remove(&life);
+                self.since.retain(|(of, _), _| *of != life);
                 self.polled.retain(|(of, _), _| *of != life);
                 self.called.retain(|(of, _), _| *of != life);
                 self.awaited.retain(|(of, _), _| *of != life);
@@ -145,6 +164,17 @@ mod tests {
         assert_eq!(found(ReadMode::Auto, false), 1);
         assert_eq!(found(ReadMode::Auto, true), 0);
         assert_eq!(found(ReadMode::Polling, false), 0);
+    }
+
+    #[test]
+    fn a_silent_subscription_is_given_up() {
+        let waits = |us, resumed: bool| {
+            let mut facts = vec![(1, asked(0, Ask::NextEvent, 0, 1, 0, 0))];
+            facts.extend(resumed.then_some((2, Fact::Resumed { life: 0, stood: 1 })));
+            facts.push((us, answered(0, Ask::NextEvent, 0, 1, How::Unknown)));
+            count(Property::ShardsIndependent, facts)
+        };
+        assert_eq!((waits(20_500_000, false), waits(23_000_000, false), waits(60_000_000, true)), (0, 1, 0));
     }
 
     #[test]

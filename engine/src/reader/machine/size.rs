@@ -2,8 +2,8 @@
 //!
 //! * **The first read is small**: as many records as fit into one answer at the largest size. A full answer lets the
 //!   next answer be longer, up to `max_records`.
-//! * **An event of a subscription is expected to be as long as the last events**; before the first event at the tip, as long as an event
-//!   can be. A sudden burst is longer, by one event of a shard.
+//! * **An event of a subscription is expected to be as long as the last events**, and the first event as long as an event can be. At the
+//!   tip of the shard an event reserves no memory: the wait may last for ever. A sudden burst then brings one event of a shard.
 //! * **A slow answer makes no longer request.** Requests of other shards, and renewals, share the connection. An answer
 //!   may take two seconds, or a quarter of `stream_timeout`. A short answer tells nothing of the speed.
 //! * **No read asks for more than a second of `bytes_per_second`**, as far as the size of a record is known. Kinesis refuses the reads of every
@@ -93,12 +93,11 @@ impl Size {
     /// An event came.
     fn pushed(&mut self, answer: &Fetched) {
         let bytes = as_text(answer.bytes.saturating_add(BESIDE * u64::from(answer.count)));
-        let known = match (self.event == as_text(LARGEST_EVENT), answer.behind_ms) {
-            // What comes at the tip is seldom large.
-            (true, 0) => SHORT,
-            _ => self.event - self.event / 8,
+        self.event = match answer.behind_ms {
+            // The wait at the tip may last for ever, and must not hold memory from other shards.
+            0 => 0,
+            _ => bytes.max(self.event - self.event / 8),
         };
-        self.event = bytes.max(known).max(SHORT);
     }
 
     /// A read of so many records was answered.
