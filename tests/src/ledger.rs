@@ -106,7 +106,7 @@ impl Ledger {
     }
 
     /// The lease was taken from `worker` without a hand-over and without a release: when the table first showed the next
-    /// owner. A library that steals takes leases so, also from a worker that is about to release them.
+    /// owner. Libraries steal leases so, also from a worker at the end of its life.
     pub fn taken_from(&self, lease: &str, worker: &str) -> Option<Duration> {
         let history = self.leases.get(lease)?;
         let is_taken = |pair: &&[Entry]| {

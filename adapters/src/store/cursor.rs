@@ -9,7 +9,7 @@ use std::sync::Arc;
 pub enum Cursor {
     /// An iterator, as Kinesis gave it.
     Iterator(String),
-    /// A subscription, as the port that subscribed knows it.
+    /// A subscription; only the port of its call knows the type.
     Subscription(Arc<dyn Any + Send + Sync>),
 }
 

@@ -64,7 +64,7 @@ impl StreamConsumer {
         *self = Self { in_flight: self.in_flight, ..Self::new(self.stream) };
     }
 
-    /// Whether a consumer is to be looked for: there is a use for one, and the name of its stream is known.
+    /// Whether a consumer is to be looked for: the mode has a use for a consumer, and the ARN of the stream is known.
     fn is_wanted(&self, cx: &Context) -> bool {
         let reads = cx.streams().reads(self.stream) && cx.is_running();
         reads && cx.config().reader.mode != ReadMode::Polling && cx.streams().arn(self.stream).is_some()

@@ -56,7 +56,7 @@ family! {
     broken: u32, rate(draws, "subscription-broken", 300);
     /// Events that are lost at an end in good order, in one of a thousand.
     over: u32, rate(draws, "subscription-over", 300);
-    /// Waits for an event that nothing ends, in one of a thousand.
+    /// Waits whose event never comes, in one of a thousand.
     silent: u32, rate(draws, "subscription-silent", 60);
     /// When a stranger takes the place at some shard, and the number of the shard, modulo.
     stolen: Vec<Theft> = Vec::new(), each(draws, "subscription-stolen", 12, |roll| Theft::draw(roll, setting));
@@ -102,7 +102,7 @@ impl Theft {
 const LIFE_MS: u64 = 300_000;
 
 impl FanOutFaults {
-    /// What ends this wait for an event before its event, if something does.
+    /// The fault that ends a wait before its event. Absent: the event comes.
     pub(crate) fn cut(&self, roll: &mut Roll) -> Option<Cut> {
         if roll.happens(self.broken) {
             Some(Cut::Broken)

@@ -87,7 +87,7 @@ impl Fleet {
         self.ours_with(name, LIKE_THEIRS)
     }
 
-    /// One that reads by subscription, and by polling meanwhile.
+    /// A worker that reads by subscription, and by polling while the service refuses a subscription.
     pub(super) fn ours_by_fan_out(&self, name: &str) -> Member {
         self.ours_with(name, BY_SUBSCRIPTION)
     }
