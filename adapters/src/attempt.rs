@@ -6,7 +6,8 @@ use crate::catch::Panicked;
 use crate::metrics::{self, Meter};
 use crate::record::Record;
 use crate::runtime::Runtime;
-use leasehold_engine::time::Mono;
+use crate::store::Reading;
+use leasehold_engine::time::{Mono, Wall};
 use std::future::Future;
 use std::sync::Arc;
 use tracing::{Instrument, Span};
@@ -17,6 +18,8 @@ pub(crate) struct Attempt {
     clock: Arc<dyn Runtime>,
     span: Span,
     began: Option<Mono>,
+    /// The answer with the batch, and the arrival of the first record. Absent: an earlier call had the batch.
+    first: Option<(Reading, Option<Wall>)>,
 }
 
 impl Attempt {
@@ -34,14 +37,21 @@ impl Attempt {
             attempt = batch.attempt(),
             records = batch.len() as u64,
         );
-        Self { meter: meter.clone(), clock: clock.clone(), span, began: None }
+        let first = batch.records().first().filter(|_| batch.attempt() == 1);
+        let first = first.map(|record| (batch.fetched.reading, record.arrival));
+        Self { meter: meter.clone(), clock: clock.clone(), span, began: None, first }
     }
 
     /// Makes the call within the span, and measures the duration.
     pub(crate) async fn around<T>(
         mut self, call: impl Future<Output = Result<Result<T, String>, Panicked>>,
     ) -> Result<Result<T, String>, Panicked> {
-        self.began = Some(self.clock.now());
+        let now = self.clock.now();
+        self.began = Some(now);
+        if let Some((reading, arrival)) = self.first {
+            let reader = if reading.is_pushed { "fan-out" } else { "polling" };
+            self.meter.observe(&metrics::ARRIVAL, [reader.into()], reading.age(arrival, now));
+        }
         let result = call.instrument(self.span.clone()).await;
         self.ended(match &result {
             Ok(Ok(_)) => "ok",

@@ -91,7 +91,7 @@ impl Rig {
             records: (0..).zip(ages).map(record).collect(),
             behind_ms: behind_secs * 1_000,
             next: (!ends).then(|| "next".into()),
-            children: Vec::new(),
+            ..Answer::default()
         };
         self.store.take_in(&"s-1".into(), op(id), answer);
     }

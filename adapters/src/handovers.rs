@@ -40,11 +40,14 @@ impl Handovers {
         }
         match effect {
             Effect::Consumer(ConsumerOp::Deliver { lease, .. }) => self.over(meter, now, lease),
-            Effect::Stream(StreamOp::GetRecords { shard, .. }) => self.reads(op, shard.to_lease()),
-            // A worker of several streams: its leases name their streams.
-            Effect::StreamOf(stream, StreamOp::GetRecords { shard, .. }) => {
-                self.reads(op, stream.lease(shard.as_str()));
+            Effect::Stream(StreamOp::GetRecords { shard, .. } | StreamOp::NextEvent { shard, .. }) => {
+                self.reads(op, shard.to_lease());
             }
+            // A worker of several streams: its leases name their streams.
+            Effect::StreamOf(
+                stream,
+                StreamOp::GetRecords { shard, .. } | StreamOp::NextEvent { shard, .. },
+            ) => self.reads(op, stream.lease(shard.as_str())),
             _ => {}
         }
     }
@@ -89,8 +92,10 @@ mod tests {
     fn an_empty_read_at_the_tip_ends_the_hand_over_of_any_stream() {
         let orders: StreamId = "123456789012:orders:1700000000".parse().unwrap();
         let read = StreamOp::GetRecords { shard: "shardId-000000000001".into(), via: op(1), limit: 10 };
+        let event = StreamOp::NextEvent { shard: "shardId-000000000001".into(), via: op(1) };
         let cases = [
             (LeaseKey::from("shardId-000000000001"), Effect::Stream(read.clone())),
+            (LeaseKey::from("shardId-000000000001"), Effect::Stream(event)),
             (orders.lease("shardId-000000000001"), Effect::StreamOf(orders, read)),
         ];
         let meter = Meter::new("billing", "orders", "w");

@@ -116,6 +116,9 @@ table! {
         "Handlers that have been in one poll, and so have blocked a thread, for longer than 5 s or half a lease.";
     Histogram HANDLER "leasehold_handler_seconds" Seconds ["result"]
         "How long a handler took for a batch: ok, failed, panicked, or stopped by the worker before its end.";
+    Histogram ARRIVAL "leasehold_arrival_to_handler_seconds" Seconds ["reader"]
+        "The age of the first record of a batch when a handler was first called with the batch: from the arrival of the record in \
+         the stream, as Kinesis says. By the reader of the batch: polling or fan-out.";
     Counter BATCHES "leasehold_batches_total" Count ["result"]
         "Batches that handlers were called with: ok, failed, panicked, or stopped by the worker before the end.";
     Counter FETCHED_RECORDS "leasehold_fetched_records_total" Count []

@@ -36,7 +36,7 @@ pub struct Store {
     clock: Option<Arc<dyn Runtime>>,
 }
 
-/// An answer to GetRecords.
+/// An answer to GetRecords, or an event of a subscription.
 #[derive(Clone, Debug, Default)]
 pub struct Answer {
     /// The records, as Kinesis gave them.
@@ -47,6 +47,8 @@ pub struct Answer {
     pub next: Option<Cursor>,
     /// At the end of the shard: what it was split or merged into.
     pub children: Vec<ChildShard>,
+    /// The service has pushed the records into a subscription.
+    pub is_pushed: bool,
 }
 
 #[derive(Debug, Default)]
@@ -97,6 +99,8 @@ pub(crate) struct Reading {
     at: Mono,
     wall: Wall,
     pub(crate) behind_ms: u64,
+    /// An event of a subscription.
+    pub(crate) is_pushed: bool,
     /// Nothing follows: the shard has ended.
     end: bool,
 }
@@ -117,8 +121,8 @@ impl Reading {
 
     /// The age of a record of this answer. The records of an answer are no nearer to the tip than the answer; records
     /// also carry their arrival time, by Kinesis' clock.
-    fn age(&self, record: &Record, now: Mono) -> Span {
-        let then = record.arrival.map_or(0, |arrival| self.wall.0.saturating_sub(arrival.0));
+    pub(crate) fn age(&self, arrival: Option<Wall>, now: Mono) -> Span {
+        let then = arrival.map_or(0, |arrival| self.wall.0.saturating_sub(arrival.0));
         let then = self.behind_ms.max(u64::try_from(then).unwrap_or(0));
         Span::from_millis(then) + now.since(self.at)
     }
@@ -157,6 +161,7 @@ impl Store {
             at: self.clock.as_ref().map_or(Mono(0), |clock| clock.now()),
             wall: self.clock.as_ref().map_or(Wall(0), |clock| clock.wall()),
             behind_ms: answer.behind_ms,
+            is_pushed: answer.is_pushed,
             end: answer.next.is_none(),
         };
         let mut records = Vec::with_capacity(answer.records.len());
@@ -348,7 +353,7 @@ impl Store {
         for batch in entry.batches.values().filter(|batch| !batch.is_doubtful()) {
             let left = batch.records.get(batch.first_after(entry.done)..).unwrap_or_default();
             records += left.len() as u64;
-            oldest = oldest.or_else(|| Some(batch.reading.age(left.first()?, now)));
+            oldest = oldest.or_else(|| Some(batch.reading.age(left.first()?.arrival, now)));
         }
         Backlog { records, behind: oldest.or_else(|| Some(entry.last?.behind(now))) }
     }

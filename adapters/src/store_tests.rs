@@ -19,7 +19,7 @@ fn answer(sequences: &[u64], next: Option<&str>) -> Answer {
         records: sequences.iter().map(|n| record(*n)).collect(),
         behind_ms: 5,
         next: next.map(Cursor::from),
-        children: Vec::new(),
+        ..Answer::default()
     }
 }
 

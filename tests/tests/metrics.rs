@@ -3,7 +3,7 @@
 
 use leasehold::aws::kinesis;
 use leasehold::metrics::{ALL, COMMON, Kind, Metric};
-use leasehold::{Error, Notice};
+use leasehold::{Error, Notice, ReadMode, ReaderConfig};
 use leasehold_engine::time::Span;
 use leasehold_tests::account::{Account, SHARDS, n, s, text};
 use leasehold_tests::local::Refusal;
@@ -254,6 +254,28 @@ async fn an_exporter_is_right_through_splits_hangs_losses_and_ends() {
     let _ = (&mut left.run).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn the_age_of_records_is_told_by_reader() {
+    exporter();
+    let rig = Rig::new().await;
+    let application = "meters-of-fan-out";
+    let worker = rig
+        .account
+        .worker_of(STREAM, application)
+        .config(|config| quick(config).with_reader(ReaderConfig::default().with_mode(ReadMode::FanOut)));
+    let run = tokio::spawn(worker.build().expect("a worker").run_fn(|_| async { Ok::<_, String>(()) }));
+    rig.put(3).await;
+    let count = |reader| {
+        let labels = [("application", application), ("reader", reader)];
+        exported("leasehold_arrival_to_handler_seconds_count", &labels)
+    };
+    until("a batch of a subscription", SOON, || async { count("fan-out").is_some() }).await;
+    assert_eq!(count("polling"), None);
+    let handovers = || exported("leasehold_handover_seconds_count", &[("application", application)]);
+    until("both hand-overs", SOON, || async { handovers() == Some(2.0) }).await;
+    run.abort();
+}
+
 /// After 20 records of 4 bytes, with nothing gone wrong.
 fn what_is_counted_is_so(shown: &Shown) {
     assert_eq!(shown.sum("leasehold_processed_bytes_total"), 80.0);
@@ -261,6 +283,9 @@ fn what_is_counted_is_so(shown: &Shown) {
     assert!((1.0..=20.0).contains(&batches), "{batches}");
     assert_eq!(shown.sum("leasehold_batches_total"), batches);
     assert_eq!(shown.sum("leasehold_handler_seconds_count"), batches);
+    assert_eq!(shown.with("leasehold_arrival_to_handler_seconds_count", ("reader", "polling")), batches);
+    let age = shown.sum("leasehold_arrival_to_handler_seconds_sum") / batches;
+    assert!((0.0..10.0).contains(&age), "records {age} s old");
     let handovers = shown.sum("leasehold_handover_seconds_count");
     assert!(handovers >= 2.0, "{handovers} hand-overs of two leases");
     for operation in ["DescribeTable", "Scan", "UpdateItem", "PutItem", "ListShards", "GetRecords"] {

@@ -101,7 +101,7 @@ impl KinesisStream {
         let next = goes_on.then_some(Cursor::Subscription(kept));
         let children = event.child_shards.unwrap_or_default();
         let brought = (event.records, Some(event.millis_behind_latest), children);
-        self.take_in(id, &sent, &self.shard(shard), brought, next)
+        self.take_in(id, &sent, &self.shard(shard), brought, next, true)
     }
 }
 

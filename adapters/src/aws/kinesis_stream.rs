@@ -224,14 +224,14 @@ impl KinesisStream {
         let next = answer.next_shard_iterator.map(Cursor::Iterator);
         let children = answer.child_shards.unwrap_or_default();
         let brought = (answer.records, answer.millis_behind_latest, children);
-        self.take_in(id, &sent, &shard, brought, next)
+        self.take_in(id, &sent, &shard, brought, next, false)
     }
 
     /// Keeps what a read has brought.
     pub(super) fn take_in(
         &self, id: OpId, sent: &Sent, shard: &ShardId,
         (records, behind_ms, children): (Vec<types::Record>, Option<i64>, Vec<types::ChildShard>),
-        next: Option<Cursor>,
+        next: Option<Cursor>, is_pushed: bool,
     ) -> Outcome {
         let records: Result<Vec<Record>, String> =
             records.into_iter().map(|record| record_from_sdk(shard, record)).collect();
@@ -242,7 +242,7 @@ impl KinesisStream {
             (_, Err(found)) => return garbled(sent, "a child shard with its range", found),
         };
         let behind_ms = behind_ms.and_then(|behind| u64::try_from(behind).ok()).unwrap_or_default();
-        let answer = Answer { records, behind_ms, next, children };
+        let answer = Answer { records, behind_ms, next, children, is_pushed };
         Outcome::Applied(Reply::Records(self.store.take_in(shard, id, answer)))
     }
 }

@@ -91,6 +91,7 @@ impl Memory {
                         behind_ms: fetched.behind_ms,
                         next: fetched.end.is_none().then(|| "next".into()),
                         children: fetched.end.unwrap_or_default(),
+                        is_pushed: false,
                     };
                     Outcome::Applied(Reply::Records(store.take_in(&shard, id, answer)))
                 }

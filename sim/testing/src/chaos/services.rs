@@ -118,6 +118,7 @@ impl Source {
             behind_ms: u64::try_from(page.millis_behind_latest).unwrap_or(0),
             next: page.next.map(|next| Cursor::Iterator(write_iterator(next))),
             children: page.child_shards.into_iter().map(child).collect(),
+            is_pushed: false,
         };
         // The worker itself reports the records after it has taken them in.
         Ok((Outcome::Applied(Reply::Done), Carry::Records(answer)))
@@ -153,6 +154,7 @@ impl Source {
                     behind_ms: u64::try_from(event.millis_behind_latest).unwrap_or(0),
                     next: event.continuation.map(|_| Cursor::Subscription(Arc::new(subscription))),
                     children: event.child_shards.into_iter().map(child).collect(),
+                    is_pushed: true,
                 };
                 (Outcome::Applied(Reply::Done), Carry::Records(answer))
             }
