@@ -5,7 +5,7 @@ use super::classify::{classify, why};
 use super::failures::Failures;
 use aws_sdk_kinesis::Client;
 use aws_sdk_kinesis::config::Region;
-use leasehold_engine::config::{InitialPosition, StreamSource};
+use leasehold_engine::config::{InitialPosition, ReadMode, StreamSource};
 use leasehold_engine::input::{Cause, Outcome, Why};
 use leasehold_engine::stream_id::StreamId;
 use std::collections::BTreeMap;
@@ -257,6 +257,20 @@ impl StreamRef {
     #[must_use]
     pub fn with_initial_position(mut self, position: InitialPosition) -> Self {
         self.source.initial_position = Some(position);
+        self
+    }
+
+    /// How its shards are read; by default as the worker's option `reader.mode` says.
+    #[must_use]
+    pub fn with_reader_mode(mut self, mode: ReadMode) -> Self {
+        self.source.reader_mode = Some(mode);
+        self
+    }
+
+    /// Its consumer for subscriptions, by name or ARN; by default as the worker's option `reader.consumer` says.
+    #[must_use]
+    pub fn with_consumer(mut self, consumer: impl Into<String>) -> Self {
+        self.source.consumer = Some(consumer.into());
         self
     }
 

@@ -1,6 +1,6 @@
 //! The limits of options.
 
-use super::{Config, OptionInfo};
+use super::{Config, OptionInfo, ReadMode};
 use crate::policy::{Assign, Finished};
 use crate::shown::is_hidden;
 use crate::time::Span;
@@ -272,9 +272,19 @@ impl Config {
     }
 
     fn check_consumer(&self) -> Result<(), BadConfig> {
+        let fits = |mode: ReadMode, name: &str| {
+            mode.is_polling() || name.starts_with("arn:") || is_name(name, 1, 128)
+        };
+        for source in self.streams.as_slice() {
+            let mode = source.reader_mode.unwrap_or(self.reader.mode);
+            let name = source.consumer.as_deref().unwrap_or(self.consumer());
+            let expected = "a consumer with a name of 1 to 128 letters, digits and _ . -, or an ARN";
+            let found = || format!("{name:?} as the consumer of {}", source.id);
+            ensure("streams", fits(mode, name), expected, found())?;
+        }
         let name = self.consumer();
-        let fits = self.reader.mode.is_polling() || name.starts_with("arn:") || is_name(name, 1, 128);
-        within_range("reader.consumer", fits, format!("{name:?}"))
+        let is_used = self.streams.is_empty();
+        within_range("reader.consumer", !is_used || fits(self.reader.mode, name), format!("{name:?}"))
     }
 
     fn check_reader(&self) -> Result<(), BadConfig> {

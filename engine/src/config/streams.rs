@@ -1,10 +1,10 @@
 //! The streams of a worker with several streams, as configured.
 
-use super::InitialPosition;
+use super::{InitialPosition, ReadMode};
 use crate::stream_id::StreamId;
 use serde::{Deserialize, Serialize};
 
-/// A stream of an application with several streams, and where reading of its shards begins.
+/// A stream of an application with several streams, and how its shards are read.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct StreamSource {
     /// The stream.
@@ -12,11 +12,17 @@ pub struct StreamSource {
     /// Where its shards without a lease are started; absent: where the option `initial_position` says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initial_position: Option<InitialPosition>,
+    /// How its shards are read; absent: as the option `reader.mode` says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reader_mode: Option<ReadMode>,
+    /// The name or the ARN of its consumer for subscriptions; absent: as the option `reader.consumer` says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub consumer: Option<String>,
 }
 
 impl From<StreamId> for StreamSource {
     fn from(id: StreamId) -> Self {
-        Self { id, initial_position: None }
+        Self { id, initial_position: None, reader_mode: None, consumer: None }
     }
 }
 

@@ -31,6 +31,8 @@ pub enum StreamNews {
     Consumer { stream: String, arn: String },
     /// The consumer of the stream does not exist any more. It is registered anew.
     ConsumerLost { stream: String },
+    /// The configured ARN names a consumer of another stream, and is not used.
+    ConsumerUnfit { stream: String, arn: String },
 }
 
 impl StreamNews {
@@ -46,6 +48,7 @@ impl StreamNews {
             StreamNews::Forgot { .. } => ("forgot", Severity::Info),
             StreamNews::Consumer { .. } => ("consumer-active", Severity::Info),
             StreamNews::ConsumerLost { .. } => ("consumer-lost", Severity::Warning),
+            StreamNews::ConsumerUnfit { .. } => ("consumer-unfit", Severity::Error),
         }
     }
 
@@ -68,6 +71,11 @@ impl fmt::Display for StreamNews {
             StreamNews::ConsumerLost { stream } => {
                 write!(f, "the consumer of stream {stream} does not exist any more, and is registered anew")
             }
+            StreamNews::ConsumerUnfit { stream, arn } => write!(
+                f,
+                "expected the ARN of a consumer of stream {stream}, found {arn}: no shard is read by subscription until the worker starts \
+                 with another consumer"
+            ),
             StreamNews::Found { stream } => write!(f, "found stream {stream}"),
             StreamNews::Removed { stream } => write!(
                 f,

@@ -281,7 +281,7 @@ impl Context {
 
     /// How the shards of a stream may be read now.
     pub(super) fn feeds(&self, stream: StreamIx) -> Feeds {
-        match (self.config.reader.mode, self.streams.consumer(stream)) {
+        match (self.streams.mode(stream), self.streams.consumer(stream)) {
             (ReadMode::Polling, _) | (ReadMode::Auto, None) => Feeds::Iterators,
             (ReadMode::Auto, Some(_)) => Feeds::Both,
             (ReadMode::FanOut, Some(_)) => Feeds::Subscriptions,

@@ -14,7 +14,7 @@
 //!
 //! * **All workers of an application share one consumer**, by default under the application's name, as workers of KCL do. The first
 //!   worker registers it. No worker deregisters it: a consumer costs money by the hour, and an operator ends that.
-//! * **An ARN in the configuration is used as it is**: nothing is described or registered.
+//! * **An ARN in the configuration is used as it is**, if it is of the stream: nothing is described or registered.
 //! * **A doubted consumer stays in use until an answer denies it.** A consumer that was registered anew has another ARN.
 
 use super::backoff::Backoff;
@@ -43,6 +43,8 @@ pub(super) struct StreamConsumer {
     is_missing: bool,
     /// The consumer was found, and is used.
     is_found: bool,
+    /// The configured ARN is of another stream.
+    is_unfit: bool,
     looked_at: Mono,
     backoff: Backoff,
 }
@@ -66,8 +68,8 @@ impl StreamConsumer {
 
     /// Whether a consumer is to be looked for: the mode has a use for a consumer, and the ARN of the stream is known.
     fn is_wanted(&self, cx: &Context) -> bool {
-        let reads = cx.streams().reads(self.stream) && cx.is_running();
-        reads && cx.config().reader.mode != ReadMode::Polling && cx.streams().arn(self.stream).is_some()
+        let reads = cx.streams().reads(self.stream) && cx.is_running() && !self.is_unfit;
+        reads && !cx.streams().mode(self.stream).is_polling() && cx.streams().arn(self.stream).is_some()
     }
 
     /// When it wants to be woken.
@@ -87,9 +89,9 @@ impl StreamConsumer {
             // The stream has a wish for a consumer only with an ARN.
             return;
         };
-        let name: Arc<str> = cx.config().consumer().into();
+        let name = cx.streams().consumer_name(self.stream);
         if name.starts_with("arn:") {
-            return self.use_consumer(cx, leases, Some(name));
+            return self.use_given(cx, leases, (&stream, name));
         }
         let (question, op) = match self.is_missing {
             false => (Question::Describe, StreamOp::DescribeConsumer { stream, name }),
@@ -100,9 +102,20 @@ impl StreamConsumer {
         self.looked_at = cx.now();
     }
 
+    /// A consumer of another stream would bring the records of the other stream.
+    fn use_given(&mut self, cx: &mut Context, leases: &mut LeaseTable, (stream, consumer): (&str, Arc<str>)) {
+        let rest = consumer.strip_prefix(stream);
+        self.is_unfit = !rest.is_some_and(|rest| rest.starts_with("/consumer/"));
+        if !self.is_unfit {
+            return self.use_consumer(cx, leases, Some(consumer));
+        }
+        let stream = cx.stream_name(self.stream);
+        cx.notify(Notice::Stream(StreamNews::ConsumerUnfit { stream, arn: consumer.to_string() }));
+    }
+
     /// A reader was refused in a way that a consumer deregistered, or registered anew, explains.
     pub(super) fn doubt(&mut self, cx: &Context) {
-        let is_given = cx.config().consumer().starts_with("arn:");
+        let is_given = cx.streams().consumer_name(self.stream).starts_with("arn:");
         if self.is_found && !is_given {
             self.is_found = false;
             self.backoff.wait_until(cx.now().max(self.looked_at + DOUBT_PAUSE));
@@ -130,10 +143,10 @@ impl StreamConsumer {
             (Some(Question::Register), Some(Why::InUse)) => self.look_in(cx, cx.poll_pause()),
             _ => {
                 self.is_missing = false;
-                let what = format!("find the consumer {}", cx.config().consumer());
+                let what = format!("find the consumer {}", cx.streams().consumer_name(self.stream));
                 let again_in = self.backoff.failed(cx, "consumer", &what);
                 if self.backoff.failures().is_power_of_two() {
-                    let how = format!("{}; {}", describe(outcome), meanwhile(cx));
+                    let how = format!("{}; {}", describe(outcome), self.meanwhile(cx));
                     cx.notify(Notice::Trouble { op, lease: None, what, how, again_in });
                 }
             }
@@ -146,6 +159,14 @@ impl StreamConsumer {
         match state.active {
             true => self.use_consumer(cx, leases, Some(state.arn.clone())),
             false => self.look_in(cx, cx.poll_pause()),
+        }
+    }
+
+    /// How shards are read without a consumer.
+    fn meanwhile(&self, cx: &Context) -> &'static str {
+        match cx.streams().mode(self.stream) {
+            ReadMode::FanOut => "no shard is read meanwhile, as `reader.mode` is `fan-out`",
+            _ => "shards are read by polling meanwhile",
         }
     }
 
@@ -180,10 +201,75 @@ pub(super) fn patience(op: &StreamOp, config: &Config) -> Span {
     }
 }
 
-/// How shards are read without a consumer.
-fn meanwhile(cx: &Context) -> &'static str {
-    match cx.config().reader.mode {
-        ReadMode::FanOut => "no shard is read meanwhile, as `reader.mode` is `fan-out`",
-        _ => "shards are read by polling meanwhile",
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::StreamSource;
+    use crate::format::Format;
+    use crate::reader::Feeds;
+    use crate::stream_id::StreamId;
+    use crate::stream_identity::StreamIdentity;
+    use crate::time::Wall;
+    use crate::worker::testing::{config, running, table};
+
+    /// The only stream, or the first of several.
+    const FIRST: StreamIx = StreamIx::ONLY;
+
+    fn arn(stream: &str) -> String {
+        format!("arn:aws:kinesis:eu-west-1:123456789012:stream/{stream}")
+    }
+
+    /// A worker of `orders`, with this mode and this consumer; and its second stream, `returns`, with settings of its own.
+    fn worker(mode: ReadMode, consumer: &str, second: Option<(ReadMode, &str)>) -> Context {
+        let mut config = config(Format::Kcl);
+        (config.reader.mode, config.reader.consumer) = (mode, consumer.to_owned());
+        let id = |name: &str| format!("123456789012:{name}:7").parse::<StreamId>().expect("an identifier");
+        if let Some((mode, consumer)) = second {
+            config.stream = String::new();
+            let (reader_mode, consumer) = (Some(mode), Some(consumer.to_owned()));
+            let returns = StreamSource { reader_mode, consumer, ..StreamSource::from(id("returns")) };
+            config.streams = vec![StreamSource::from(id("orders")), returns].into();
+        }
+        assert_eq!(config.check(), Ok(()));
+        let mut cx = running(config);
+        for (ix, name) in cx.streams().read().into_iter().zip(["orders", "returns"]) {
+            cx.set_said(ix, StreamIdentity::new(&arn(name), Wall(7_000)));
+            cx.set_identified(ix);
+        }
+        cx.did();
+        cx
+    }
+
+    #[test]
+    fn a_given_consumer_is_used_if_it_is_of_the_stream() {
+        let given = format!("{}/consumer/mine:1", arn("orders"));
+        let mut cx = worker(ReadMode::FanOut, &given, None);
+        let (mut leases, mut room) = (table(&cx), StreamConsumer::new(FIRST));
+        room.step(&mut cx, &mut leases);
+        assert_eq!(cx.streams().consumer(FIRST).map(|arn| &**arn), Some(given.as_str()));
+        assert_eq!(cx.did().told(), ["consumer-active"]);
+        for other in [format!("{}/consumer/mine:1", arn("orders-2")), arn("orders")] {
+            let mut cx = worker(ReadMode::FanOut, &other, None);
+            let (mut leases, mut room) = (table(&cx), StreamConsumer::new(FIRST));
+            room.step(&mut cx, &mut leases);
+            assert_eq!(cx.streams().consumer(FIRST), None, "{other}");
+            assert_eq!(cx.did().told(), ["consumer-unfit"]);
+            assert_eq!(room.wake_at(&cx), Mono::NEVER, "told once");
+        }
+    }
+
+    #[test]
+    fn each_stream_has_its_mode_and_its_consumer() {
+        let mut cx = worker(ReadMode::Polling, "", Some((ReadMode::Auto, "own")));
+        let streams = cx.streams().read();
+        let mut leases = table(&cx);
+        let mut rooms: Vec<_> = streams.iter().map(|ix| StreamConsumer::new(*ix)).collect();
+        for room in &mut rooms {
+            room.step(&mut cx, &mut leases);
+        }
+        let (_, effect) = cx.did().command();
+        assert!(format!("{effect:?}").contains("\"own\""), "{effect:?}");
+        cx.set_consumer(streams[1], Some("arn".into()));
+        assert_eq!((cx.feeds(streams[0]), cx.feeds(streams[1])), (Feeds::Iterators, Feeds::Both));
     }
 }

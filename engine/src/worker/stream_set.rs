@@ -4,7 +4,7 @@
 //! several streams finds the stream of a lease in the lease's key. A stream no longer read keeps its number, and a
 //! later reading uses the same number.
 
-use crate::config::{Config, InitialPosition, StreamSource};
+use crate::config::{Config, InitialPosition, ReadMode, StreamSource};
 use crate::ids::ShardId;
 use crate::input::{Outcome, Reply};
 use crate::output::{Effect, EndReason, StreamOp};
@@ -35,6 +35,9 @@ struct KnownStream {
     /// `None` for the only stream.
     id: Option<StreamId>,
     initial_position: InitialPosition,
+    mode: ReadMode,
+    /// The name or the ARN of the consumer, as configured.
+    consumer_name: Arc<str>,
     /// The leases were recognised as this stream's, or this worker created all leases.
     recognised: bool,
     /// The service's description of the stream's identity.
@@ -63,10 +66,12 @@ const MOST: usize = 10_000;
 
 impl KnownStream {
     /// A stream of which the worker knows nothing yet.
-    fn new(id: Option<StreamId>, initial_position: InitialPosition) -> Self {
+    fn new(id: Option<StreamId>, config: &Config) -> Self {
         Self {
             id,
-            initial_position,
+            initial_position: config.initial_position,
+            mode: config.reader.mode,
+            consumer_name: config.consumer().into(),
             recognised: false,
             said: None,
             identified: false,
@@ -76,13 +81,24 @@ impl KnownStream {
             consumer: None,
         }
     }
+
+    /// A stream with its own settings, where it has any.
+    fn of(source: &StreamSource, config: &Config) -> Self {
+        let all = Self::new(Some(source.id.clone()), config);
+        Self {
+            initial_position: source.initial_position.unwrap_or(all.initial_position),
+            mode: source.reader_mode.unwrap_or(all.mode),
+            consumer_name: source.consumer.as_deref().map_or(all.consumer_name, Arc::from),
+            ..all
+        }
+    }
 }
 
 impl StreamSet {
     pub(super) fn new(config: &Config) -> Self {
         let mut set = Self { streams: Vec::new(), by_id: BTreeMap::new() };
         if config.streams.is_empty() {
-            set.streams.push(KnownStream::new(None, config.initial_position));
+            set.streams.push(KnownStream::new(None, config));
         }
         for source in config.streams.as_slice() {
             set.add(source, config);
@@ -97,8 +113,7 @@ impl StreamSet {
 
     /// Reads a stream from now on. Absent: it is read already, or may not be.
     pub(super) fn add(&mut self, source: &StreamSource, config: &Config) -> Option<StreamIx> {
-        let initial_position = source.initial_position.unwrap_or(config.initial_position);
-        let stream = KnownStream::new(Some(source.id.clone()), initial_position);
+        let stream = KnownStream::of(source, config);
         if let Some(ix) = self.find(&source.id) {
             let known = &mut self.streams[ix.index()];
             let again = known.ended.is_some();
@@ -245,6 +260,20 @@ impl StreamSet {
         let stream = self.get(ix);
         debug_assert!(stream.is_some(), "a number stands for a stream");
         stream.map_or(InitialPosition::TrimHorizon, |stream| stream.initial_position)
+    }
+
+    /// How its shards are read.
+    pub(super) fn mode(&self, ix: StreamIx) -> ReadMode {
+        let stream = self.get(ix);
+        debug_assert!(stream.is_some(), "a number stands for a stream");
+        stream.map_or(ReadMode::Polling, |stream| stream.mode)
+    }
+
+    /// The name or the ARN of its consumer, as configured.
+    pub(super) fn consumer_name(&self, ix: StreamIx) -> Arc<str> {
+        let stream = self.get(ix);
+        debug_assert!(stream.is_some(), "a number stands for a stream");
+        stream.map(|stream| stream.consumer_name.clone()).unwrap_or_default()
     }
 
     /// The identifier. `None` for the only stream.

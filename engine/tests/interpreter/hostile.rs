@@ -85,7 +85,9 @@ pub fn config(dice: &mut Dice<'_>) -> Config {
 pub fn stream(dice: &mut Dice<'_>) -> StreamSource {
     let id: StreamId = dice.pick(&["1:a:2", "1:b:2", "1:c:2"]).parse().expect("an identifier");
     let initial_position = dice.one_in(2).then_some(InitialPosition::Latest);
-    StreamSource { id, initial_position }
+    let modes = [ReadMode::Polling, ReadMode::FanOut, ReadMode::Auto];
+    let reader_mode = dice.one_in(2).then(|| dice.pick(&modes));
+    StreamSource { initial_position, reader_mode, ..id.into() }
 }
 
 pub fn key(dice: &mut Dice<'_>) -> LeaseKey {
