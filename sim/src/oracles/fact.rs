@@ -162,6 +162,8 @@ facts! {
         Fetched { shard: ShardNo, first: u64, last: u64, bytes: u64 },
         /// An answer claimed the end of a shard, and named no children.
         EndClaimed { shard: ShardNo },
+        /// An answer brought aggregated records of a shard whose hash keys no two answers have shown to the worker.
+        RangeUnproven { shard: ShardNo },
         /// An answer showed a row to a worker. `scanned`: the answer is a page of a scan.
         Shown { shard: ShardNo, row: Row, scanned: bool },
         /// Another library's program reads a row: the table shows the row's present state.

@@ -1,17 +1,20 @@
 //! `one-leader`: after quiet at most one worker begins to list shards (the liveness phase requires one). A worker told
-//! to stop takes no lease. Further pages do not count: a listing of a thousand shards may take longer than the quiet.
+//! to stop takes no lease. Further pages do not count: a listing of a thousand shards may take longer than the quiet. Nor
+//! does the listing of a worker that has read an aggregated record, and needs the hash keys of the shard for its parts.
 
 use super::fact::{Ask, Verb};
-use super::{Fact, History, LifeNo, Property, REQUESTS, Sees, Time, Verdict};
-use std::collections::BTreeMap;
+use super::{Fact, History, LifeNo, Property, READS, REQUESTS, Sees, Time, Verdict};
+use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Leadership {
     listed: BTreeMap<LifeNo, Time>,
+    /// The lives that need hash keys, and have not listed shards since.
+    need_keys: BTreeSet<LifeNo>,
 }
 
 impl Leadership {
-    pub(super) const SEES: Sees = Sees::all(REQUESTS);
+    pub(super) const SEES: Sees = Sees::all(REQUESTS | READS);
 
     pub(super) fn listers(&self, since: Time) -> impl Iterator<Item = LifeNo> {
         self.listed.iter().filter(move |(_, at)| **at >= since).map(|(life, _)| *life)
@@ -19,7 +22,10 @@ impl Leadership {
 
     pub(super) fn observe(&mut self, now: Time, fact: &Fact, history: &History, verdict: &mut Verdict) {
         match *fact {
-            Fact::Asked { life, ask: Ask::ListShards, .. } => {
+            Fact::RangeUnproven { life, .. } => {
+                self.need_keys.insert(life);
+            }
+            Fact::Asked { life, ask: Ask::ListShards, .. } if !self.need_keys.remove(&life) => {
                 self.listed.insert(life, now);
             }
             Fact::Asked { life, ask: Ask::Write(Verb::Take), about, .. }
@@ -57,5 +63,18 @@ mod tests {
             leadership.observe(at, &listed, &blank(), &mut Verdict::default());
         }
         assert_eq!(leadership.listers(5).collect::<Vec<_>>(), [1, 2]);
+        for (at, life) in [(11, 3), (12, 4)] {
+            let needs = Fact::RangeUnproven { life, shard: 0 };
+            leadership.observe(at, &needs, &blank(), &mut Verdict::default());
+        }
+        for (at, life) in [(13, 3), (14, 4), (15, 4)] {
+            let listed = asked_at_large(life, first, at);
+            leadership.observe(at, &listed, &blank(), &mut Verdict::default());
+        }
+        assert_eq!(
+            leadership.listers(5).collect::<Vec<_>>(),
+            [1, 2, 4],
+            "the second listing of life 4 has no reason"
+        );
     }
 }

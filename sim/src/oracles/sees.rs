@@ -69,6 +69,7 @@ pub(super) fn kind(fact: &Fact) -> u8 {
         | Fact::OnItsWay { .. }
         | Fact::Fetched { .. }
         | Fact::EndClaimed { .. }
+        | Fact::RangeUnproven { .. }
         | Fact::Behind { .. }
         | Fact::Stalled { .. }
         | Fact::Moving { .. } => READS,

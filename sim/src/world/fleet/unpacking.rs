@@ -22,6 +22,7 @@ impl Fleet {
         &mut self, cx: &mut Context, w: usize, (op, stream): (OpId, Option<StreamNo>), carry: Carry,
         outcome: &mut Outcome,
     ) {
+        let life = self.workers[w].life();
         let adapter = self.workers[w].adapter_mut();
         if !cx.plan().faults.aggregates.is_on() {
             return adapter.keep(op.n, carry);
@@ -34,10 +35,12 @@ impl Fleet {
                 let would_be = |range| parts.left_out(shard, (first, last), range, misplaced);
                 // No part of an aggregated record is within an empty range.
                 let unproven = range.proven().is_none() && !would_be(Some(NO_KEYS)).is_empty();
+                let left_out = would_be(range.proven());
                 if let (true, Outcome::Applied(Reply::Records(fetched))) = (unproven, outcome) {
                     fetched.range_unproven = true;
+                    cx.fact(Fact::RangeUnproven { life, shard });
                 }
-                Some((shard, would_be(range.proven())))
+                Some((shard, left_out))
             }
             _ => None,
         };
