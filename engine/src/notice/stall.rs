@@ -63,6 +63,8 @@ pub enum Stall {
     },
     /// `reader.mode` is `fan-out`, and the consumer of the stream is not ACTIVE yet.
     AwaitsConsumer,
+    /// The next event of a subscription is awaited for longer than usual.
+    AwaitsEvent,
     /// Reads are answered, or about to be, and bring no records although the shard is not at its tip.
     ReadsEmpty,
     /// The shard could be read, and waits for its turn: records of other shards fill the memory, or the highest number
@@ -117,12 +119,7 @@ impl fmt::Display for Stall {
         match self {
             Stall::Settling => f.write_str(SETTLING),
             Stall::Parents(parents) => write!(f, "the shard waits for {} to end", super::Ids(parents)),
-            Stall::UnreadableParents(parents) => write!(
-                f,
-                "the shard waits for {} to end, but a row that cannot be read keeps all workers from it: correct that row in \
-                 the table",
-                super::Ids(parents)
-            ),
+            Stall::UnreadableParents(parents) => unreadable(f, parents),
             Stall::Opening => f.write_str("the application has not opened the shard yet"),
             Stall::OpenFails { attempts } => {
                 write!(f, "the application failed to open the shard {attempts} times, and is asked again after a pause")
@@ -166,6 +163,7 @@ impl fmt::Display for Stall {
                 write!(f, "reads of the shard failed {failures} times in a row; the shard is read again after a pause")
             }
             Stall::AwaitsConsumer => f.write_str(AWAITS_CONSUMER),
+            Stall::AwaitsEvent => f.write_str(AWAITS_EVENT),
             Stall::ReadsEmpty => f.write_str(READS_EMPTY),
             Stall::WaitsToRead => f.write_str(WAITS_TO_READ),
             Stall::CoParents(parents) => write!(
@@ -190,11 +188,22 @@ const SETTLING: &str =
 
 const AWAITS_CONSUMER: &str = "the consumer of the stream is not ACTIVE yet, and `reader.mode` is `fan-out`; the consumer is described again \
      each second";
+const AWAITS_EVENT: &str = "the subscription brings no event, although the service sends one every few seconds; after 20 s the shard is \
+     subscribed to anew";
 const READS_EMPTY: &str =
     "reads return no records, although the shard is not at its tip; the shard is read on";
 
 const WAITS_TO_READ: &str = "the shard waits for its turn to be read: records of other shards that are not processed fill the memory \
     (`memory_budget`), or as many reads as may be are under way (`max_reads`)";
+
+/// The sentence for a shard whose parents cannot be judged.
+fn unreadable(f: &mut fmt::Formatter<'_>, parents: &[ShardId]) -> fmt::Result {
+    write!(
+        f,
+        "the shard waits for {} to end, but a row that cannot be read keeps all workers from it: correct that row in the table",
+        super::Ids(parents)
+    )
+}
 
 /// The sentence for a shard that is not found: the wait, and its possible end.
 fn unproven(f: &mut fmt::Formatter<'_>, listings: u32, against: Option<&ShardId>) -> fmt::Result {

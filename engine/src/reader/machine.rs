@@ -18,8 +18,8 @@ use crate::position::Position;
 use crate::shard::ChildShard;
 use crate::time::{Mono, Span, Wall};
 use doubt::{Doubts, EndClaim, Verdict};
+pub(crate) use feed::{EVENT_PAUSE, Feeds, SILENCE, SUBSCRIBE_TIMEOUT};
 use feed::{FeedKind, Subscribing};
-pub(crate) use feed::{Feeds, SILENCE, SUBSCRIBE_TIMEOUT};
 use pace::Second;
 use size::Size;
 

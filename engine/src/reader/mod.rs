@@ -86,7 +86,7 @@ mod tests;
 pub use buffer::BatchRef;
 pub(crate) use buffer::Buffer;
 pub use machine::Reader;
-pub(crate) use machine::{Feeds, SILENCE, SUBSCRIBE_TIMEOUT};
+pub(crate) use machine::{EVENT_PAUSE, Feeds, SILENCE, SUBSCRIBE_TIMEOUT};
 
 use crate::config::ReaderConfig;
 use crate::ids::OpId;

@@ -8,6 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The longest time between two looks, and the moment for events at a deadline.
 const SLACK_US: u64 = 3_000_000;
+/// A shorter wait for an event of an idle shard is ordinary.
+const EVENT_PAUSE: Span = Span::from_secs(6);
 
 #[derive(Clone, Copy, Debug)]
 struct Behind {
@@ -37,7 +39,7 @@ impl Stalls {
             (terms.least(|config| config.stall_after()), terms.most(|config| config.stall_after()));
         let bound_us = match least {
             Span::ZERO => Time::MAX,
-            _ => terms.at_most(most.times(2)) + SLACK_US,
+            _ => terms.at_most(most.times(2).max(EVENT_PAUSE)) + SLACK_US,
         };
         Self { bound_us, ..Self::default() }
     }

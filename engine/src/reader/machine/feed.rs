@@ -25,6 +25,9 @@ use crate::time::{Mono, Span};
 /// seconds; the SDK for Java gives a subscription up after 10 s.
 pub(crate) const SILENCE: Span = Span::from_secs(20);
 
+/// An idle shard brings an event after this time at the latest, as long as all is well: the service sends one every five seconds.
+pub(crate) const EVENT_PAUSE: Span = Span::from_secs(6);
+
 /// A subscription must begin within this time: the service answers at once.
 pub(crate) const SUBSCRIBE_TIMEOUT: Span = Span::from_secs(5);
 
@@ -87,6 +90,11 @@ impl Reader {
     /// Whether nothing is read for want of a consumer.
     pub fn awaits_consumer(&self) -> bool {
         self.subscribing.feeds == Feeds::Nothing
+    }
+
+    /// Whether the buffer is empty, and the next event of a subscription is awaited.
+    pub fn awaits_event(&self) -> bool {
+        self.buffer.len() == 0 && self.flight.is_some_and(|flight| flight.kind == Kind::Event)
     }
 
     /// Whether an iterator may be used now.

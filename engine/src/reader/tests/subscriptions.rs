@@ -46,6 +46,12 @@ fn events_follow_each_other_without_a_pause() {
     }
     assert_eq!(event(&mut bench, Outcome::Applied(Reply::Records(no_records(0)))), None);
     assert_eq!(bench.wait(), Span::ZERO, "an empty event is a sign of life");
+    bench.send();
+    assert!(!bench.reader.awaits_event(), "batches wait");
+    while bench.reader.front().is_some() {
+        bench.process_front();
+    }
+    assert!(bench.reader.awaits_event());
 }
 
 #[test]

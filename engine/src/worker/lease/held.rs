@@ -17,6 +17,7 @@ use crate::held::Held;
 use crate::ids::{FencingToken, OpId, ShardId};
 use crate::input::Outcome;
 use crate::notice::{Left, LossReason, Notice, Stall};
+use crate::reader::EVENT_PAUSE;
 use crate::row::LeaseRow;
 use crate::shard::Shard;
 use crate::time::{Mono, Span};
@@ -148,10 +149,11 @@ impl HeldLease {
 
     /// When the lease counts as stalled if nothing moves until then.
     fn stall_at(&self, cx: &Context) -> Mono {
-        match self.is_lost() || self.processing.rests(&self.lane) {
-            true => Mono::NEVER,
-            false => self.watch.stall_at(cx),
+        if self.is_lost() || self.processing.rests(&self.lane) {
+            return Mono::NEVER;
         }
+        let is_idle = self.watch.is_at_tip() && self.processing.awaits_event();
+        self.watch.stall_at(cx, if is_idle { EVENT_PAUSE } else { Span::ZERO })
     }
 
     /// Reports what is noticed of the lease.

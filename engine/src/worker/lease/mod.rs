@@ -216,7 +216,7 @@ impl HeldLeases {
     pub(super) fn waits_for(&self, cx: &Context, leases: &LeaseTable, ix: LeaseIx) -> Option<Stall> {
         let held = self.actions.held(ix).filter(|held| !held.is_lost())?;
         let why = held.why_stalled(cx.now(), leases);
-        (why != Stall::ReadsEmpty).then_some(why)
+        (!matches!(why, Stall::ReadsEmpty | Stall::AwaitsEvent)).then_some(why)
     }
 
     /// The lease as described to a host, if this worker owns the lease.

@@ -262,6 +262,14 @@ impl Processing {
         self.paused && runs && !lane.is_fenced() && !self.missing
     }
 
+    /// Whether all records were processed, and the next event of a subscription is awaited.
+    pub(super) fn awaits_event(&self) -> bool {
+        match &self.stage {
+            Stage::Running(reading) => reading.awaits_event(),
+            _ => false,
+        }
+    }
+
     /// The application says something of its records.
     pub(super) fn on_said(&mut self, lent: &mut Lent<'_>, said: Said) {
         if let Said::GivenBack(batch, _) = &said

@@ -55,13 +55,18 @@ impl Watch {
         self.movement.is_stalled()
     }
 
-    /// When the lease counts as stalled if nothing moves until then.
-    pub(super) fn stall_at(&self, cx: &Context) -> Mono {
+    /// Whether the last answer had arrived at the tip of the shard.
+    pub(super) fn is_at_tip(&self) -> bool {
+        self.movement.is_at_tip()
+    }
+
+    /// When the lease counts as stalled if nothing moves until then. A standstill shorter than `least` is ordinary.
+    pub(super) fn stall_at(&self, cx: &Context, least: Span) -> Mono {
         let after = cx.config().stall_after;
         if after == Span::ZERO || cx.phase().stopping().is_some() {
             return Mono::NEVER;
         }
-        self.movement.due(after)
+        self.movement.due(after.max(least))
     }
 
     /// Reports that the lease moves again after a reported standstill.

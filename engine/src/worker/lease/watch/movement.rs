@@ -34,6 +34,11 @@ impl Movement {
         self.told > Span::ZERO
     }
 
+    /// Whether the last answer had arrived at the tip.
+    pub(super) fn is_at_tip(&self) -> bool {
+        self.behind_ms == 0
+    }
+
     /// Takes note of the answer of a read, while `waiting` batches wait. Without a waiting batch, coming nearer to the
     /// tip is movement, and so is arriving at the tip.
     pub(super) fn fetched(&mut self, answer: &Fetched, waiting: usize, now: Mono) {
@@ -106,5 +111,8 @@ mod tests {
         assert_eq!(since(0, 0, 0, 60), 60);
         assert_eq!(since(0, 0, 0, 70), 70);
         assert_eq!(since(5, 0, 1, 80), 70, "fetched is not processed");
+        assert!(movement.is_at_tip());
+        movement.fetched(&answer(0, 5), 0, Mono(90));
+        assert!(!movement.is_at_tip());
     }
 }

@@ -167,6 +167,11 @@ impl Reading {
         self.failure.is_stopped()
     }
 
+    /// Whether no batch waits, and the next event of a subscription is awaited.
+    pub(super) fn awaits_event(&self) -> bool {
+        self.reader.awaits_event()
+    }
+
     /// The application resumes the shard. Whether it was stopped because of a record.
     pub(super) fn resume(&mut self) -> bool {
         self.failure.resume()

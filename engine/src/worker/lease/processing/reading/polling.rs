@@ -75,6 +75,7 @@ pub(super) fn why_empty(reader: &Reader) -> Stall {
         0 if reader.is_end_claimed() => Stall::EndClaimed,
         0 if reader.doubts() => Stall::Doubted,
         0 if reader.awaits_consumer() => Stall::AwaitsConsumer,
+        0 if reader.awaits_event() => Stall::AwaitsEvent,
         0 => Stall::ReadsEmpty,
         failures => Stall::ReadsFail { failures },
     }

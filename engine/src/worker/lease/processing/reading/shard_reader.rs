@@ -102,6 +102,12 @@ impl ShardReader {
         reader.held_bytes()
     }
 
+    /// Whether no batch is there, and the next event of a subscription is awaited.
+    pub(super) fn awaits_event(&self) -> bool {
+        let Self::Polling(reader) = self;
+        reader.awaits_event()
+    }
+
     /// Why no batch is there.
     pub(super) fn why_empty(&self) -> Stall {
         let Self::Polling(reader) = self;
