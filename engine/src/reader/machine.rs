@@ -385,7 +385,7 @@ impl Reader {
         match &answer.end {
             None => {
                 self.cursor = Some(Cursor { via: op, since: now, feed });
-                self.weigh_claim(answer);
+                self.weigh_claim(answer, now, ctx);
             }
             Some(_) => {
                 self.cursor = None;

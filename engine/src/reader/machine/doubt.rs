@@ -227,15 +227,17 @@ impl Reader {
     }
 
     /// An answer with an iterator. At the tip of the shard, it contradicts the claim of an end. On the way to the tip,
-    /// the answer tells nothing of the end.
-    pub(super) fn weigh_claim(&mut self, answer: &Fetched) {
-        if let Some(claim) = &mut self.end_claim
-            && answer.behind_ms == 0
-        {
-            claim.open += 1;
-            if claim.open >= OPEN_ANSWERS {
-                self.end_claim = None;
-            }
+    /// the answer tells nothing of the end. An iterator that does not reach the tip within `stream_lag` proves nothing:
+    /// the claim is dropped, so that a shard with a subscription is read by subscription again.
+    pub(super) fn weigh_claim(&mut self, answer: &Fetched, now: Mono, ctx: &Ctx<'_>) {
+        let Some(claim) = &mut self.end_claim else {
+            return;
+        };
+        let is_at_tip = answer.behind_ms == 0;
+        claim.open += u32::from(is_at_tip);
+        let is_late = !is_at_tip && now.since(claim.since) >= ctx.stream_lag;
+        if claim.open >= OPEN_ANSWERS || is_late {
+            self.end_claim = None;
         }
     }
 

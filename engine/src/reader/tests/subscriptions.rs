@@ -229,3 +229,19 @@ fn a_call_that_finds_nothing_leaves_the_shard_to_an_iterator() {
     bench.iterate(refused(Why::Denied));
     assert_eq!(subscribe(&mut bench, refused(Why::NotFound)), Some(Event::ShardMissing));
 }
+
+#[test]
+fn an_iterator_that_never_reaches_the_tip_is_no_evidence_of_an_end() {
+    for feeds in [Feeds::Both, Feeds::Subscriptions] {
+        let mut bench = subscribed(feeds);
+        event(&mut bench, Outcome::Applied(Reply::Records(last_answer(&[child("a")]))));
+        assert_eq!(bench.again(no_records(1_000)), None);
+        let mut answers = 0;
+        while !matches!(bench.next(), Some(Want::Subscribe(_))) {
+            assert_eq!(bench.answer(no_records(1_000)), None);
+            answers += 1;
+            assert!(answers < 1_000, "a shard that cannot be polled is subscribed to");
+        }
+        assert!(answers > 1, "{answers}");
+    }
+}
