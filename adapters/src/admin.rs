@@ -1,5 +1,5 @@
 //! An operator's view of a lease table, with or without a running fleet: look at the table, release leases, move
-//! leases to other checkpoints.
+//! leases to other checkpoints, end the consumer of an application.
 //!
 //! [`Admin`] reads and writes. Pure functions ([`release`], [`rewind`]) make the plan of the writes, and a plan can
 //! be shown before its writes begin. The command `leasehold admin` is this module with a command line. A program with
@@ -27,7 +27,11 @@
 //! ```
 
 #[cfg(feature = "aws")]
+pub use crate::aws::consumers::RegisteredConsumer;
+#[cfg(feature = "aws")]
 pub use crate::aws::named::NamedStream;
+#[cfg(feature = "aws")]
+pub use consumer::Deregistered;
 pub use leasehold_engine::admin::{
     Deed, Done, LeaseReport, LeftAlone, Misnamed, Naming, OwnerReport, Place, Plan, Standing, Step, Stepped,
     TableReport, View, Which, misnamed, release, report, rewind,
@@ -37,6 +41,8 @@ pub use leasehold_engine::shard::Shard;
 pub use leasehold_engine::stream_identity::StreamIdentity;
 pub use to::To;
 
+#[cfg(feature = "aws")]
+mod consumer;
 #[cfg(feature = "aws")]
 mod place;
 mod to;

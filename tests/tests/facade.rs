@@ -1,6 +1,9 @@
 //! The crate `leasehold` exports everything for applications: this file names no other crate of the project.
 
-use leasehold::admin::{Admin, AdminError, Deed, Done, Plan, Step, Stepped, To, View, Which, release};
+use leasehold::admin::{
+    Admin, AdminError, Deed, Deregistered, Done, Plan, RegisteredConsumer, Step, Stepped, To, View, Which,
+    release,
+};
 use leasehold::format::{Format, Kcl, LeaseFormat, Policies};
 use leasehold::parts::{DynamoDb, Kinesis};
 use leasehold::runtime::{BoxFuture, Runtime, Sleep, Task, TokioRuntime};
@@ -380,6 +383,11 @@ fn an_operators_program_is_written_with_this_crate_alone() {
         let view: View = admin.view().await?;
         drop(admin.apply(&release(&view, &Which::Worker("w".into()), &Default::default())).await?);
         Ok(())
+    };
+    let _ = async |admin: Admin, kinesis: leasehold::aws::kinesis::Client| -> Result<bool, AdminError> {
+        let found: Option<RegisteredConsumer> = admin.consumer(&kinesis, "orders", "billing").await?;
+        let Some(consumer) = found.filter(|consumer| !consumer.is_deleting()) else { return Ok(false) };
+        Ok(admin.deregister(&kinesis, "orders", &consumer).await? == Deregistered::Gone)
     };
     let _: fn(Control) -> Result<(), Error> = shutdown_on_signal;
     let _: fn(fn()) -> Result<(), Error> = on_signal;

@@ -13,6 +13,7 @@ mod bill;
 pub(crate) mod bounded;
 mod classify;
 pub(crate) mod clock;
+pub(crate) mod consumers;
 pub(crate) mod dynamo;
 mod failures;
 mod fan_out;

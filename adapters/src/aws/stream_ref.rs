@@ -297,7 +297,7 @@ impl StreamRef {
 }
 
 /// The client for requests to this region. An endpoint that was set stays.
-fn in_region(client: &Client, region: Option<&str>) -> Client {
+pub(super) fn in_region(client: &Client, region: Option<&str>) -> Client {
     let config = client.config();
     match region {
         Some(region) if config.region().is_none_or(|own| own.as_ref() != region) => {

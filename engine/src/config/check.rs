@@ -111,6 +111,15 @@ impl Config {
         within_range("stream", is_name(name, 1, 128), format!("{name:?}"))
     }
 
+    /// Checks the name of a consumer for subscriptions. A text that begins as an ARN passes.
+    ///
+    /// # Errors
+    /// If Kinesis has no such names.
+    pub fn check_consumer(name: &str) -> Result<(), BadConfig> {
+        let fits = name.starts_with("arn:") || is_name(name, 1, 128);
+        within_range("reader.consumer", fits, format!("{name:?}"))
+    }
+
     /// Checks every value against its range and against the other options.
     ///
     /// # Errors
@@ -271,24 +280,21 @@ impl Config {
         )
     }
 
-    fn check_consumer(&self) -> Result<(), BadConfig> {
-        let fits = |mode: ReadMode, name: &str| {
-            mode.is_polling() || name.starts_with("arn:") || is_name(name, 1, 128)
-        };
+    fn check_consumers(&self) -> Result<(), BadConfig> {
         for source in self.streams.as_slice() {
             let mode = source.reader_mode.unwrap_or(self.reader.mode);
-            let name = source.consumer.as_deref().unwrap_or(self.consumer());
-            let expected = "a consumer with a name of 1 to 128 letters, digits and _ . -, or an ARN";
-            let found = || format!("{name:?} as the consumer of {}", source.id);
-            ensure("streams", fits(mode, name), expected, found())?;
+            if !mode.is_polling() {
+                Self::check_consumer(source.consumer.as_deref().unwrap_or(self.consumer()))?;
+            }
         }
-        let name = self.consumer();
-        let is_used = self.streams.is_empty();
-        within_range("reader.consumer", !is_used || fits(self.reader.mode, name), format!("{name:?}"))
+        if self.streams.is_empty() && !self.reader.mode.is_polling() {
+            Self::check_consumer(self.consumer())?;
+        }
+        Ok(())
     }
 
     fn check_reader(&self) -> Result<(), BadConfig> {
-        self.check_consumer()?;
+        self.check_consumers()?;
         let reader = &self.reader;
         within_range("reader.max_records", (1..=10_000).contains(&reader.max_records), reader.max_records)?;
         within_range(
