@@ -1,7 +1,7 @@
 //! A worker in this process, and its processed records.
 
 use crate::wait::{SOON, until};
-use leasehold::{Batch, CompleteBuilder, Config, Control, Error, Notice, ReaderConfig, Report, Span};
+use leasehold::{Batch, CompleteBuilder, Config, Control, Error, Notice, Report, Span};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -47,7 +47,9 @@ impl Seen {
 
 /// The defaults, but for everything that takes time.
 pub fn quick(config: Config) -> Config {
-    let reader = ReaderConfig::default()
+    let reader = config
+        .reader()
+        .clone()
         .with_min_interval(Span::from_millis(200))
         .with_idle_interval(Span::from_millis(200));
     config

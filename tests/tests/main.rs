@@ -6,6 +6,7 @@ mod bad_input;
 mod blocked;
 mod blocking;
 mod boto3;
+mod deregister;
 mod differential;
 mod facade;
 mod failure_policy;

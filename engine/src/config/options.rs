@@ -347,7 +347,7 @@ options! {
         /// and while the service refuses a subscription, so that no move of a lease waits. Workers of a fleet may differ.
         mode, with_mode: ReadMode = ReadMode::Polling, "polling", "polling, fan-out or auto";
         /// The name of the consumer for subscriptions, or its ARN; empty: the application's name, as KCL has it. A name is registered
-        /// where the stream has no such consumer. No worker deregisters a consumer.
+        /// where the stream has no such consumer. No worker deregisters a consumer: `leasehold admin deregister` does.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         consumer, with_consumer: String = String::new(), "none", "a name of 1 to 128 letters, digits and _ . -, or an ARN";
         /// The most records in one answer of GetRecords. Smaller: batches are smaller, and more requests are made.

@@ -89,7 +89,7 @@ enum Command {
     /// Consume a stream: one JSON line per record.
     #[cfg(feature = "aws")]
     Consume(consume::ConsumeArgs),
-    /// Look at a lease table and change it: owners of leases, release, rewind, repair.
+    /// Look at a lease table and change it: owners of leases, release, rewind, repair; end a consumer.
     #[cfg(feature = "aws")]
     Admin(admin::AdminArgs),
     /// Move an application's leases to another table: checkpoints, parents and ends.

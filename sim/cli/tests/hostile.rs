@@ -23,6 +23,13 @@ impl Hostile {
     fn new() -> Self {
         let local = Local::start();
         local.create_stream("orders", 1);
+        let described =
+            local.ask("Kinesis_20131202.DescribeStreamSummary", &json!({ "StreamName": "orders" }));
+        let arn = &described["StreamDescriptionSummary"]["StreamARN"];
+        local.ask(
+            "Kinesis_20131202.RegisterStreamConsumer",
+            &json!({ "StreamARN": arn, "ConsumerName": "billing" }),
+        );
         local.ask(
             "DynamoDB_20120810.CreateTable",
             &json!({
@@ -87,6 +94,8 @@ fn admin_shows_what_a_table_says_as_escapes() {
         &["admin", "release", "--shard", HOSTILE],
         &["admin", "release", "--shard", SHARD, "--shard", HOSTILE],
         &["admin", "rewind", "--stream", "orders", "--all", "--to", "trim-horizon"],
+        &["admin", "deregister", "--stream", "orders"],
+        &["admin", "deregister", "--stream", "orders", "--json"],
     ] {
         let args: Vec<&str> = command.iter().chain(&table).copied().collect();
         let output = hostile.run(&args);
@@ -193,6 +202,19 @@ fn names_on_a_command_line_are_checked_before_anything_is_asked() {
         (
             &["admin", "doctor", "--table", "billing", "--stream", "or\u{9b}ders"],
             "option `stream`: expected ",
+        ),
+        (
+            &[
+                "admin",
+                "deregister",
+                "--table",
+                "billing",
+                "--stream",
+                "orders",
+                "--consumer",
+                "bill\u{1b}ing",
+            ],
+            "option `reader.consumer`: expected a name of 1 to 128",
         ),
     ] {
         let output = leasehold(args).args(nowhere).output().expect("the command starts");

@@ -97,14 +97,10 @@ pub(super) async fn run(args: DoctorArgs) -> Result<Verdict, Failure> {
 async fn listed(table: &Table, given: &[String]) -> Result<Vec<Listed>, Failure> {
     let several = table.are_several(given).await?;
     let mut streams: Vec<Listed> = Vec::new();
-    for text in given {
-        let stream = table.stream(text, several).await?;
-        // A stream may be named twice, in two ways.
-        if streams.iter().all(|(known, ..)| known.id() != stream.id()) {
-            let shards = shards(table, &stream).await?;
-            let described = naming::described(table, &stream).await;
-            streams.push((stream, shards, described));
-        }
+    for stream in table.streams(given, several).await? {
+        let shards = shards(table, &stream).await?;
+        let described = naming::described(table, &stream).await;
+        streams.push((stream, shards, described));
     }
     Ok(streams)
 }

@@ -8,11 +8,15 @@
 //! | `to` | the destination of `rewind` |
 //! | `naming` | rows of another stream |
 //! | `doctor`, `ailment` | `admin doctor`: faults of a table, and their repairs |
+//! | `deregister` | `admin deregister`: the end of the application's consumer |
+//! | `readers` | workers at a stream |
 
 mod ailment;
 mod change;
+mod deregister;
 mod doctor;
 mod naming;
+mod readers;
 mod status;
 mod table;
 mod to;
@@ -20,9 +24,9 @@ mod to;
 use crate::exit::{Failure, Verdict};
 use clap::{Args, Subcommand};
 
-/// Look at a lease table and change it: owners of leases, release, rewind, repair.
+/// Look at a lease table and change it: owners of leases, release, rewind, repair; end a consumer.
 ///
-/// Without --apply, the command writes nothing. Each change is one conditional write: the write fails if the owner has
+/// Without --apply, the command writes nothing. Each change of a table is one conditional write: the write fails if the owner has
 /// changed since the output. The command works beside a running fleet, and in every table format.
 #[derive(Debug, Args)]
 #[command(
@@ -44,6 +48,8 @@ enum AdminCommand {
     Rewind(change::RewindArgs),
     /// Find the faults of a table, and mend faults with a safe repair.
     Doctor(doctor::DoctorArgs),
+    /// Deregister the consumer of an application (enhanced fan-out), which ends the consumer's bill.
+    Deregister(deregister::DeregisterArgs),
 }
 
 pub(super) async fn run(args: AdminArgs) -> Result<Verdict, Failure> {
@@ -52,5 +58,6 @@ pub(super) async fn run(args: AdminArgs) -> Result<Verdict, Failure> {
         AdminCommand::Release(args) => change::release(args).await,
         AdminCommand::Rewind(args) => change::rewind(args).await,
         AdminCommand::Doctor(args) => doctor::run(args).await,
+        AdminCommand::Deregister(args) => deregister::run(args).await,
     }
 }

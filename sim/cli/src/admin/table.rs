@@ -46,7 +46,7 @@ pub(super) struct Table {
     pub(super) name: String,
     format: Format,
     watch: Span,
-    lease_duration: Span,
+    pub(super) lease_duration: Span,
 }
 
 impl TableArgs {
@@ -70,7 +70,7 @@ impl TableArgs {
     }
 
     /// The application's name. Where an application has several tables, it follows from the lease table's.
-    fn application(&self) -> Result<String, Failure> {
+    pub(super) fn application(&self) -> Result<String, Failure> {
         let given = self.application.clone().or_else(|| self.table.clone());
         let name = given.unwrap_or_default();
         let (Some(membership), Some(table)) = (self.format.membership(), &self.table) else {
@@ -93,10 +93,26 @@ impl TableArgs {
 impl Table {
     /// Whether the streams that are given are of an application of several. A name alone is where the table holds leases of several.
     pub(super) async fn are_several(&self, given: &[String]) -> Result<bool, Failure> {
-        let view = self.admin.view().await?;
-        are_several(given, &view, self.format).map_err(|expected| {
+        self.are_several_in(given, &self.admin.view().await?)
+    }
+
+    /// The same, with the rows of the table.
+    pub(super) fn are_several_in(&self, given: &[String], view: &View) -> Result<bool, Failure> {
+        are_several(given, view, self.format).map_err(|expected| {
             Failure::unusable(format!("expected --stream to be {expected}, found {}", given.join(" and ")))
         })
+    }
+
+    /// The given streams. A stream may be named twice, in two ways.
+    pub(super) async fn streams(&self, given: &[String], several: bool) -> Result<Vec<NamedStream>, Failure> {
+        let mut streams: Vec<NamedStream> = Vec::new();
+        for text in given {
+            let stream = self.stream(text, several).await?;
+            if streams.iter().all(|known| known.id() != stream.id()) {
+                streams.push(stream);
+            }
+        }
+        Ok(streams)
     }
 
     /// The given stream: the only stream of its application, or one of several.
