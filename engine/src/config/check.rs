@@ -1,6 +1,6 @@
 //! The limits of options.
 
-use super::{Config, OptionInfo, ReadMode};
+use super::{Config, OptionInfo};
 use crate::policy::{Assign, Finished};
 use crate::shown::is_hidden;
 use crate::time::Span;
