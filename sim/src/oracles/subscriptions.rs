@@ -91,21 +91,7 @@ impl Subscriptions {
                 self.subscribers.insert(life);
             }
             Fact::Answered { life, ask: Ask::GetRecords, about: Some(shard), how: How::Applied, .. } => {
-                let (since, last) = self.polled.entry((life, shard)).or_insert((now, now));
-                if now - std::mem::replace(last, now) > RESTS_US {
-                    // The shard was not read at all meanwhile.
-                    *since = now;
-                }
-                let polled = now - *since;
-                if self.all_may && polled > BACK_US && self.subscribers.contains(&life) {
-                    *since = now;
-                    verdict.report(Property::ShardsIndependent, now, || {
-                        format!(
-                            "life {life} has read shard {shard} by polling alone for {} s, and has not called for a subscription",
-                            polled / 1_000_000
-                        )
-                    });
-                }
+                self.polls(now, (life, shard), verdict);
             }
             // The worker stood still.
             Fact::Resumed { life, .. } => {
@@ -120,6 +106,24 @@ impl Subscriptions {
                 self.awaited.retain(|(of, _), _| *of != life);
             }
             _ => {}
+        }
+    }
+
+    fn polls(&mut self, now: Time, (life, shard): (LifeNo, ShardNo), verdict: &mut Verdict) {
+        let (since, last) = self.polled.entry((life, shard)).or_insert((now, now));
+        if now - std::mem::replace(last, now) > RESTS_US {
+            // The shard was not read at all meanwhile.
+            *since = now;
+        }
+        let polled = now - *since;
+        if self.all_may && polled > BACK_US && self.subscribers.contains(&life) {
+            *since = now;
+            verdict.report(Property::ShardsIndependent, now, || {
+                format!(
+                    "life {life} has read shard {shard} by polling alone for {} s, and has not called for a subscription",
+                    polled / 1_000_000
+                )
+            });
         }
     }
 }
