@@ -16,9 +16,9 @@ const SOON: Duration = Duration::from_secs(60);
 const THROTTLED: Refusal = Refusal { code: "LimitExceededException", message: "Rate exceeded" };
 
 /// An account with streams of two shards, and the table of an application.
-struct Scene(Account);
+struct Readers(Account);
 
-impl Scene {
+impl Readers {
     async fn start(streams: &[&str]) -> Self {
         Self::with(instant(), streams).await
     }
@@ -99,7 +99,7 @@ fn ends(ended: &Ended, code: i32, parts: &[&str]) {
 
 #[tokio::test]
 async fn the_consumer_of_a_stopped_fleet_is_shown_and_ended() {
-    let scene = Scene::read_once().await;
+    let scene = Readers::read_once().await;
     let orders = ["--stream", "orders"];
     let shown = scene.deregister(&orders).await;
     let step =
@@ -129,7 +129,7 @@ async fn the_consumer_of_a_stopped_fleet_is_shown_and_ended() {
 
 #[tokio::test]
 async fn a_live_worker_keeps_its_consumer_unless_force_is_said() {
-    let scene = Scene::start(&["orders"]).await;
+    let scene = Readers::start(&["orders"]).await;
     let mut probe = scene.subscriber().await;
     for more in [&[][..], &["--apply"]] {
         let refused = scene.deregister(&[&["--stream", "orders"][..], more].concat()).await;
@@ -157,7 +157,7 @@ async fn a_live_worker_keeps_its_consumer_unless_force_is_said() {
 
 #[tokio::test]
 async fn an_owner_that_may_live_is_watched_for_a_lease_duration() {
-    let scene = Scene::read_once().await;
+    let scene = Readers::read_once().await;
     let owned = [(":owner", s("killed:1"))];
     scene.0.edit(APPLICATION, "shardId-000000000000", "SET leaseOwner = :owner", &owned).await;
     let refused = scene.deregister(&["--stream", "orders", "--apply"]).await;
@@ -170,7 +170,7 @@ async fn an_owner_that_may_live_is_watched_for_a_lease_duration() {
 
 #[tokio::test]
 async fn consumers_of_several_streams_end_where_no_worker_lives() {
-    let scene = Scene::start(&["orders", "returns", "refunds"]).await;
+    let scene = Readers::start(&["orders", "returns", "refunds"]).await;
     let find = async |stream: &str| StreamRef::find(&scene.0.kinesis, stream).await.expect("a stream");
     let (orders, returns) = (find("orders").await, find("returns").await);
     let (first, second) = (orders.id().clone(), returns.id().clone());
@@ -215,7 +215,7 @@ async fn consumers_of_several_streams_end_where_no_worker_lives() {
 
 #[tokio::test]
 async fn a_given_name_and_a_given_arn_are_used_as_they_are() {
-    let scene = Scene::read_once().await;
+    let scene = Readers::read_once().await;
     let arn = scene.register("orders", "special").await;
     scene.0.create("returns", 1).await;
     let wrong = scene.deregister(&["--stream", "returns", "--reader-consumer", &arn]).await;
@@ -239,7 +239,7 @@ async fn a_given_name_and_a_given_arn_are_used_as_they_are() {
 
 #[tokio::test]
 async fn a_refusal_of_kinesis_is_told_with_the_action_and_the_remedy() {
-    let scene = Scene::read_once().await;
+    let scene = Readers::read_once().await;
     let apply = ["--stream", "orders", "--apply"];
     for (action, refusal, said) in [
         (
@@ -271,7 +271,7 @@ async fn a_refusal_of_kinesis_is_told_with_the_action_and_the_remedy() {
 
 #[tokio::test]
 async fn a_missing_table_tells_nothing_of_workers() {
-    let scene = Scene::start(&["orders"]).await;
+    let scene = Readers::start(&["orders"]).await;
     scene.register("orders", APPLICATION).await;
     let refused = scene.deregister(&["--stream", "orders", "--apply"]).await;
     ends(&refused, 1, &["expected a table of that name", "say --force if the table was deleted"]);
@@ -286,7 +286,7 @@ async fn a_missing_table_tells_nothing_of_workers() {
 async fn the_end_of_a_consumer_is_waited_for() {
     let mut options = instant();
     options.kinesis.delete_ms = 2_500;
-    let scene = Scene::with(options, &["orders"]).await;
+    let scene = Readers::with(options, &["orders"]).await;
     scene.register("orders", APPLICATION).await;
     let apply = ["--stream", "orders", "--apply", "--force"];
     let began = std::time::Instant::now();

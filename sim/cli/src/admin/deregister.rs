@@ -80,7 +80,7 @@ pub(super) struct Ended {
 
 /// The JSON output.
 #[derive(Serialize)]
-struct Told<'a> {
+struct EndedConsumers<'a> {
     streams: &'a [Found],
     refused: bool,
     applied: bool,
@@ -107,7 +107,7 @@ pub(super) async fn run(args: DeregisterArgs) -> Result<Verdict, Failure> {
         true => carry_out(&table, &found).await,
         false => (Vec::new(), None),
     };
-    let results = Told { streams: &found, refused, applied: args.apply && !refused, done: &done };
+    let results = EndedConsumers { streams: &found, refused, applied: args.apply && !refused, done: &done };
     exit::show(args.table.json, &results, || told(&found, args.apply, refused, &done))?;
     match (refusal, failure) {
         (Some(why), _) => Err(Failure::under_way(why)),
