@@ -37,9 +37,11 @@ impl Stalls {
     pub(super) fn new(terms: &Terms) -> Self {
         let (least, most) =
             (terms.least(|config| config.stall_after()), terms.most(|config| config.stall_after()));
+        let subscribes = terms.most(|config| !config.reader().mode().is_polling());
+        let ordinary = if subscribes { EVENT_PAUSE } else { Span::ZERO };
         let bound_us = match least {
             Span::ZERO => Time::MAX,
-            _ => terms.at_most(most.times(2).max(EVENT_PAUSE)) + SLACK_US,
+            _ => terms.at_most(most.times(2).max(ordinary)) + SLACK_US,
         };
         Self { bound_us, ..Self::default() }
     }
