@@ -96,6 +96,8 @@ pub const HAZARDS: &[Hazard] = hazards! {
         "A table that does not fit the stream is refused before anything is read or written.";
     "rb-table-of-another", "",
         "A table that does not fit the stream is refused before anything is read or written.";
+    "kcl-consumer-gone", "",
+        "A subscription without its consumer tells nothing of the shard; the consumer is registered anew.";
     "kin-checkpoint-on-delivery", "kinsumer #28",
         "A checkpoint covers what the application said is processed.";
     "kin-idle-owner", "kinsumer #30",

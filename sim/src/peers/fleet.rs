@@ -86,6 +86,14 @@ pub struct Fleet {
     /// keeps the lease and never lets go. Their leader ends the hand-over, like later versions.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub forgets: bool,
+    /// The processes of the Java KCL that read by subscription under the application's consumer, KCL's default, in one of a
+    /// thousand. The rest polls.
+    #[serde(skip_serializing_if = "is_none")]
+    pub fan_out: u32,
+}
+
+fn is_none(rate: &u32) -> bool {
+    *rate == 0
 }
 
 /// The strategy by which a leader of version 3 of the Java KCL assigns leases: its `LeaseAssignmentStrategy`.

@@ -139,24 +139,27 @@ impl Host {
 
     /// Makes a request, and waits for the outcome.
     pub(super) async fn ask(&self, ask: Ask) -> Reply {
-        let n = {
-            let mut inner = self.0.borrow_mut();
-            inner.next += 1;
-            let n = inner.next;
-            inner.asked.push((n, ask));
-            n
-        };
+        let n = self.send(ask);
         poll_fn(|_| {
-            let mut inner = self.0.borrow_mut();
-            match inner.replies.remove(&n) {
-                Some(reply) => {
-                    inner.moved = true;
-                    Poll::Ready(reply)
-                }
-                None => Poll::Pending,
-            }
+            let reply = self.take_reply(n);
+            self.0.borrow_mut().moved |= reply.is_some();
+            reply.map_or(Poll::Pending, Poll::Ready)
         })
         .await
+    }
+
+    /// Makes a request; returns the number of the request.
+    pub(super) fn send(&self, ask: Ask) -> u64 {
+        let mut inner = self.0.borrow_mut();
+        inner.next += 1;
+        let n = inner.next;
+        inner.asked.push((n, ask));
+        n
+    }
+
+    /// The reply to a request, once.
+    pub(super) fn take_reply(&self, n: u64) -> Option<Reply> {
+        self.0.borrow_mut().replies.remove(&n)
     }
 
     /// Starts another task.

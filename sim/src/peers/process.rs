@@ -44,8 +44,8 @@ impl Process {
             Program::VmwareGoKcl => Self::new(seed, |host| vmware_go_kcl::run(host, name, config, fleet)),
             Program::Kinsumer => Self::new(seed, |host| kinsumer::run(host, name, config)),
             Program::KclRb => Self::new(seed, |host| kcl_rb::run(host, name, config)),
-            Program::Kcl2 => Self::new(seed, |host| kcl::run(host, name, config, None)),
-            Program::Kcl3 => Self::new(seed, |host| kcl::run(host, name, config, Some(fleet))),
+            Program::Kcl2 => Self::new(seed, |host| kcl::run(host, name, config, fleet, false)),
+            Program::Kcl3 => Self::new(seed, |host| kcl::run(host, name, config, fleet, true)),
         }
     }
 

@@ -3,7 +3,7 @@
 use super::host::{Ask, Host, ItemOp, Reply, Request};
 use crate::oracles::fact::Verb;
 use leasehold_engine::ids::{FencingToken, LeaseKey, OpId, ShardId};
-use leasehold_engine::input::{Fetched, Outcome, Reply as Answer, TableState, Why};
+use leasehold_engine::input::{Cause, ConsumerState, Fetched, Outcome, Reply as Answer, TableState, Why};
 use leasehold_engine::output::{ConsumerOp, Effect, EndReason, IteratorFrom, ShardFilter, StreamOp, TableOp};
 use leasehold_engine::position::{Checkpoint, Position};
 use leasehold_engine::shard::Shard;
@@ -35,11 +35,11 @@ pub(super) const COORDINATOR: &str = "app-CoordinatorState";
 pub(super) enum Failure {
     /// The condition of a write does not hold.
     Condition,
-    /// The iterator is too old.
+    /// The iterator is too old, or the subscription is over.
     Expired,
     /// The table or stream does not exist.
     NotFound,
-    /// The table exists already.
+    /// The table or the consumer exists already, or another subscriber has the place.
     InUse,
     /// Throttled at each attempt.
     Throttled,
@@ -51,6 +51,16 @@ pub(super) enum Failure {
 pub(super) struct Batch {
     pub op: OpId,
     pub fetched: Fetched,
+}
+
+impl Batch {
+    /// The records in a reply.
+    pub(super) fn of(reply: Reply) -> Result<Self, Failure> {
+        match reply.outcome {
+            Outcome::Applied(Answer::Records(fetched)) => Ok(Self { op: op(reply.n), fetched }),
+            _ => Err(Failure::Other),
+        }
+    }
 }
 
 const LONGEST_PAUSE_US: u64 = 20_000_000;
@@ -65,27 +75,33 @@ impl Sdk {
         let mut pause_us = self.pause_us;
         for attempt in 1.. {
             let reply = self.host.ask(ask.clone()).await;
-            let failure = match &reply.outcome {
-                Outcome::Applied(_) => return Ok(reply),
-                Outcome::Refused(refusal) => {
-                    return Err(match refusal.why {
-                        Why::ConditionFailed => Failure::Condition,
-                        Why::Expired => Failure::Expired,
-                        Why::NotFound => Failure::NotFound,
-                        Why::InUse => Failure::InUse,
-                        _ => Failure::Other,
-                    });
-                }
-                Outcome::NotSent(leasehold_engine::input::Cause::Throttled) => Failure::Throttled,
-                Outcome::NotSent(_) | Outcome::Unknown(_) => Failure::Other,
+            let failure = match failure(&reply.outcome) {
+                None => return Ok(reply),
+                Some(failure) => failure,
             };
-            if attempt >= self.attempts {
+            let is_refused = matches!(reply.outcome, Outcome::Refused(_));
+            if is_refused || attempt >= self.attempts {
                 return Err(failure);
             }
             self.host.sleep(self.host.below("sdk-pause", pause_us)).await;
             pause_us = (pause_us * 2).min(LONGEST_PAUSE_US);
         }
         Err(Failure::Other)
+    }
+
+    /// Makes a single attempt, without a wait beyond this time, in µs, or beyond the moment of `is_over`.
+    pub(super) async fn attempt(
+        &self, op: StreamOp, us: u64, is_over: impl Fn() -> bool,
+    ) -> Result<Reply, Failure> {
+        let n = self.host.send(Ask::Effect(Effect::Stream(op)));
+        let mut reply = None;
+        let has_ended = || {
+            reply = self.host.take_reply(n);
+            reply.is_some() || is_over()
+        };
+        self.host.until(us, has_ended).await;
+        let reply = reply.ok_or(Failure::Other)?;
+        failure(&reply.outcome).map_or(Ok(reply), Err)
     }
 
     /// The same SDK for another table.
@@ -205,8 +221,23 @@ impl Sdk {
         let shard = shard.clone();
         let ask = Ask::Effect(Effect::Stream(StreamOp::GetRecords { shard, via, limit }));
         let reply = self.request(ask).await?;
+        Batch::of(reply)
+    }
+
+    /// The ARN of the stream.
+    pub(super) async fn stream_arn(&self) -> Result<Arc<str>, Failure> {
+        let reply = self.request(Ask::Effect(Effect::Stream(StreamOp::Describe))).await?;
         match reply.outcome {
-            Outcome::Applied(Answer::Records(fetched)) => Ok(Batch { op: op(reply.n), fetched }),
+            Outcome::Applied(Answer::Stream(state)) => Ok(state.arn),
+            _ => Err(Failure::Other),
+        }
+    }
+
+    /// The consumer that is described or registered by an operation.
+    pub(super) async fn consumer_of(&self, op: StreamOp) -> Result<ConsumerState, Failure> {
+        let reply = self.request(Ask::Effect(Effect::Stream(op))).await?;
+        match reply.outcome {
+            Outcome::Applied(Answer::Consumer(state)) => Ok(state),
             _ => Err(Failure::Other),
         }
     }
@@ -252,6 +283,22 @@ impl Sdk {
     }
 }
 
+/// The failure in an outcome, if the request failed.
+fn failure(outcome: &Outcome) -> Option<Failure> {
+    Some(match outcome {
+        Outcome::Applied(_) => return None,
+        Outcome::Refused(refusal) => match refusal.why {
+            Why::ConditionFailed => Failure::Condition,
+            Why::Expired => Failure::Expired,
+            Why::NotFound => Failure::NotFound,
+            Why::InUse => Failure::InUse,
+            _ => Failure::Other,
+        },
+        Outcome::NotSent(Cause::Throttled) => Failure::Throttled,
+        Outcome::NotSent(_) | Outcome::Unknown(_) => Failure::Other,
+    })
+}
+
 pub(super) fn s(text: &str) -> AttributeValue {
     AttributeValue::s(text)
 }
@@ -293,6 +340,7 @@ fn lease(shard: &ShardId) -> LeaseKey {
     shard.to_lease()
 }
 
-fn op(n: u64) -> OpId {
+/// The name of a request for later requests.
+pub(super) fn op(n: u64) -> OpId {
     OpId { life: 0, n }
 }

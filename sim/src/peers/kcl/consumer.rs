@@ -1,11 +1,11 @@
 //! One shard, from the take of its lease to the loss of the lease or the end of the shard.
 
-use super::super::sdk::{Batch, Failure, after};
+use super::super::sdk::{Failure, after};
 use super::Worker;
 use super::lease::SHARD_END;
 use super::renewer::Held;
 use leasehold_engine::config::InitialPosition;
-use leasehold_engine::ids::{OpId, ShardId};
+use leasehold_engine::ids::ShardId;
 use leasehold_engine::output::{EndReason, IteratorFrom};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -38,7 +38,7 @@ impl Consumer {
         self.reason.set(self.reason.get().max(Some(reason)));
     }
 
-    fn is_to_end(&self) -> bool {
+    pub(super) fn is_to_end(&self) -> bool {
         self.reason.get().is_some()
     }
 }
@@ -84,13 +84,15 @@ impl Worker {
             return;
         };
         self.kinesis.open(shard, token).await;
-        let mut place = None;
+        let mut feed = self.feed();
         let children = loop {
             if consumer.is_to_end() {
                 break None;
             }
             let asked_us = self.host.mono_us();
-            match self.read(shard, &mut place, from).await {
+            let read = self.read(consumer, &mut feed, from).await;
+            let failure = read.as_ref().err().copied();
+            match read {
                 Ok(batch) => {
                     if let Some(last) = batch.fetched.last {
                         from = IteratorFrom::After(last);
@@ -109,7 +111,8 @@ impl Worker {
                 Err(Failure::NotFound) => break Some(Vec::new()),
                 Err(_) => {}
             }
-            let pause = (asked_us + self.settings.idle_us).saturating_sub(self.host.mono_us());
+            let next_us = self.next_read_us(&feed, asked_us, failure);
+            let pause = next_us.saturating_sub(self.host.mono_us());
             self.host.until(pause, || consumer.is_to_end()).await;
         };
         let reason = match children {
@@ -148,22 +151,5 @@ impl Worker {
             self.host.sleep(super::BACKOFF_US).await;
         }
         None
-    }
-
-    /// Reads from the current iterator, or from a new iterator.
-    async fn read(
-        &self, shard: &ShardId, place: &mut Option<OpId>, from: IteratorFrom,
-    ) -> Result<Batch, Failure> {
-        let at = match *place {
-            Some(at) => at,
-            None => self.kinesis.iterator(shard, from).await?,
-        };
-        let read = self.kinesis.records(shard, at, self.settings.max_records).await;
-        *place = match &read {
-            Ok(batch) => Some(batch.op),
-            Err(Failure::Expired) => None,
-            Err(_) => Some(at),
-        };
-        read
     }
 }

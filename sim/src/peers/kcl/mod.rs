@@ -1,13 +1,17 @@
-//! The Java KCL, versions 2 and 3, with its polling consumer.
+//! The Java KCL, versions 2 and 3.
 //!
 //! One thread renews the leases. Another thread starts a consumer for each lease, and tells the consumer of a lease's
-//! loss. In version 2 a third thread takes leases; in version 3 a leader assigns them (`v3/`). Left out: enhanced
-//! fan-out, de-aggregation, prefetch, metrics, the deletion of ended leases, and the auditor, a search for holes every
-//! two minutes. The application can process one batch of a shard at a time. The original begins with a lost and
-//! regained lease before its old consumer has finished; the model waits.
+//! loss. In version 2 a third thread takes leases; in version 3 a leader assigns them (`v3/`). A consumer polls its
+//! shard, or reads by subscription (`fan_out.rs`), the original's default. Left out: de-aggregation, prefetch, metrics,
+//! the deletion of ended leases, and the auditor, a search for holes every two minutes. The application can process one
+//! batch of a shard at a time. The original begins with a lost and regained lease before its old consumer has finished;
+//! the model waits. The original subscribes again after the last event, the model after the last record: from LATEST,
+//! before the first record, the model misses what came between two subscriptions.
 
 mod consumer;
 mod ending;
+mod fan_out;
+mod feed;
 mod leader;
 mod lease;
 mod renewer;
@@ -27,6 +31,7 @@ use renewer::Renewer;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
+use std::sync::Arc;
 use table::{Table, key};
 use taker::Taker;
 
@@ -35,6 +40,9 @@ struct Settings {
     idle_us: u64,
     max_records: u32,
     initial_position: InitialPosition,
+    /// Also the name of the consumer for subscriptions.
+    application: Arc<str>,
+    subscribes: bool,
 }
 
 struct Worker {
@@ -47,6 +55,8 @@ struct Worker {
     /// The additions of version 3.
     fleet: Option<v3::Member>,
     consumers: RefCell<BTreeMap<(ShardId, u64), Rc<Consumer>>>,
+    /// The ARN of the consumer for subscriptions, once found.
+    stream_consumer: RefCell<Option<Arc<str>>>,
 }
 
 /// The pause between two looks at the owned leases.
@@ -61,18 +71,18 @@ const ATTEMPTS: u32 = 20;
 /// The longest wait for all consumers after a stop of the worker.
 const GRACE_US: u64 = 20_000_000;
 
-/// The program, from its start until its stop. `fleet`: the leader's strategy and the workers' place for reports; none:
-/// version 2.
-pub(super) async fn run(host: Host, me: String, config: Config, fleet: Option<Fleet>) {
-    let table = Table { sdk: Sdk::new(&host, 9, 25_000), hands_over: fleet.is_some() };
+/// The program, from its start until its stop. `is_led`: version 3, with a leader.
+pub(super) async fn run(host: Host, me: String, config: Config, fleet: Fleet, is_led: bool) {
+    let table = Table { sdk: Sdk::new(&host, 9, 25_000), hands_over: is_led };
     let failover_us = config.lease_duration().0;
+    let subscribes = fleet.fan_out > 0 && host.below("fan-out", 1_000) < u64::from(fleet.fan_out);
     let worker = Rc::new(Worker {
         host: host.clone(),
         kinesis: Sdk::new(&host, 4, 100_000),
         table: table.clone(),
-        fleet: fleet.as_ref().map(|fleet| {
+        fleet: is_led.then(|| {
             let wait_us = config.fleet().migration_wait().0;
-            v3::Member::new(&table, &me, fleet, wait_us)
+            v3::Member::new(&table, &me, &fleet, wait_us)
         }),
         renewer: Rc::new(Renewer::new(host.clone(), table, failover_us)),
         me,
@@ -80,8 +90,11 @@ pub(super) async fn run(host: Host, me: String, config: Config, fleet: Option<Fl
             idle_us: config.reader().idle_interval().0,
             max_records: config.reader().max_records(),
             initial_position: config.initial_position(),
+            application: config.table().into(),
+            subscribes,
         },
         consumers: RefCell::default(),
+        stream_consumer: RefCell::default(),
     });
     if let Err(failure) = worker.initialize().await {
         host.die(format!("the scheduler cannot start: {failure:?}")).await;
@@ -98,7 +111,7 @@ pub(super) async fn run(host: Host, me: String, config: Config, fleet: Option<Fl
         host.spawn(taker.run(move || takes.takes_leases()));
     }
     loop {
-        worker.tick();
+        worker.tick().await;
         if let Some(fleet) = worker.fleet.as_ref().filter(|fleet| !fleet.is_like_version_2()) {
             // The call renews the answer to "who leads", for the leader's duties besides assignment.
             let _ = fleet.lock.is_leader().await;
@@ -143,8 +156,16 @@ impl Worker {
         self.fill_table().await
     }
 
-    /// Begins consumers of new leases, and tells consumers of lost leases.
-    fn tick(self: &Rc<Self>) {
+    /// Begins consumers of new leases, and tells consumers of lost leases. Without the stream's consumer, no shard is
+    /// read, and the next look tries again.
+    async fn tick(self: &Rc<Self>) {
+        let awaits = self.settings.subscribes && self.stream_consumer.borrow().is_none();
+        if awaits && !self.renewer.held().is_empty() {
+            let Ok(arn) = self.find_stream_consumer().await else {
+                return;
+            };
+            self.stream_consumer.replace(Some(arn));
+        }
         let held = self.renewer.held();
         let mut consumers = self.consumers.borrow_mut();
         let mut assigned = BTreeSet::new();
@@ -183,17 +204,17 @@ impl Worker {
         let end = self.host.mono_us() + GRACE_US;
         while self.host.mono_us() < end && consumers.iter().any(|consumer| !consumer.over.get()) {
             self.host.sleep(TICK_US).await;
-            self.tick();
+            self.tick().await;
         }
         self.renewer.stop();
         if let Some(fleet) = &self.fleet {
             fleet.lock.release().await;
         }
         let end = self.host.mono_us() + failover_us;
-        self.tick();
+        self.tick().await;
         while self.host.mono_us() < end && !self.consumers.borrow().is_empty() {
             self.host.sleep(TICK_US).await;
-            self.tick();
+            self.tick().await;
         }
     }
 }

@@ -1,11 +1,13 @@
 //! The network: requests under way to a service and back, with every fate.
 //!
 //! [`ask`] says the kind of a request, [`stream`] the kind of a request to the stream; [`send`] decides the fate of a
-//! request, [`line`] the time of its answer. This file executes and answers requests.
+//! request, [`line`] the time of its answer; [`readers`] marks who reads a shard after whom. This file executes and
+//! answers requests.
 
 pub(crate) mod ask;
 mod asked_for;
 mod line;
+mod readers;
 mod send;
 pub(crate) mod stream;
 
@@ -29,6 +31,7 @@ use leasehold_engine::input::{Body, Cause, Outcome, Reply, Why};
 use leasehold_engine::output::{IteratorFrom, TableOp};
 use leasehold_engine::row::{Change, RowRead};
 use line::Line;
+use readers::Readers;
 
 /// Requests under way.
 #[derive(Debug, Default)]
@@ -38,6 +41,7 @@ pub(super) struct Net {
     checkpoints: AskedFor,
     /// The line of each worker.
     lines: Vec<Line>,
+    readers: Readers,
 }
 
 /// A request under way.
@@ -223,6 +227,10 @@ impl Net {
             flight.outcome.take().unwrap_or((Outcome::Unknown(Cause::Timeout), Carry::Nothing));
         flight.is_over = true;
         self.land(id, flight);
+        if let Some(shard) = about.filter(|_| cx.plan().fleet.fan_out > 0) {
+            let is_ours = fleet.worker(w).is_ours();
+            self.readers.note(cx, is_ours, (ask, shard), &outcome);
+        }
         if fleet.worker(w).is_of_others() {
             let items = match carry {
                 Carry::Items(items, next) => Some((items, next)),
