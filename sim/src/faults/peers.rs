@@ -25,7 +25,7 @@ pub struct PeerFaults {
     /// The longest standstill, in µs.
     #[serde(rename = "dawdle", with = "micros")]
     pub dawdle_us: u64,
-    /// Chance faults of requests and batches, and outages, do not hit foreign programs.
+    /// Chance faults of requests and batches, and outages, do not hit foreign programs. Faults of subscriptions do.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub spared: bool,
 }

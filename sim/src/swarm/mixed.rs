@@ -3,7 +3,7 @@
 
 mod migrated;
 
-use super::{Plan, led};
+use super::{Plan, fan_out, led};
 use crate::draws::Draws;
 use crate::faults::{
     ApplicationFaults, ClockFaults, Faults, InterruptionKind, PeerFaults, StreamFaults, SuspensionFaults,
@@ -85,7 +85,7 @@ impl Plan {
         if other == Program::Kcl3 {
             plan.led(draws);
         }
-        plan.read_in_time()
+        fan_out::fanned_beside(plan.read_in_time())
     }
 
     /// A worker of another program pauses after each read, even if more records wait: all records must be read long

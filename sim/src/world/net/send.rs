@@ -240,10 +240,10 @@ impl Sent {
     }
 
     /// The way of a call for a subscription, or of the wait for an event, under a fault of fan-out; and the worker's outcome, if the
-    /// fault gives one.
+    /// fault gives one. These faults spare no foreign program: a subscriber of KCL recovers from each of them.
     fn subscription_fault(&self, cx: &mut Context, ask: Ask) -> Option<(Fate, Option<Outcome>)> {
         let is_of_subscription = matches!(ask, Ask::Subscribe | Ask::NextEvent);
-        if !is_of_subscription || cx.is_healed() || is_spared(cx, self.w) {
+        if !is_of_subscription || cx.is_healed() {
             return None;
         }
         let refused = |why, detail: &str| {

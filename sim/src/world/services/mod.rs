@@ -148,10 +148,17 @@ impl Services {
         self.source.heal();
     }
 
-    /// A stranger takes a place of our consumer.
+    /// A stranger takes a place, under each consumer of the subscribers.
     pub(super) fn steal_place(&mut self, cx: &mut Context, pick: u32) {
         self.observe_stream(cx);
-        if self.source.consumers().steal(cx.now(), cx.plan().config.consumer(), pick) {
+        let (now, plan) = (cx.now(), cx.plan());
+        let of_others = (plan.fleet.fan_out > 0).then(|| plan.config.table());
+        let mut any = false;
+        // Under one consumer, the second theft is refused.
+        for name in std::iter::once(plan.config.consumer()).chain(of_others) {
+            any |= self.source.consumers().steal(now, name, pick);
+        }
+        if any {
             cx.fault("place-stolen", None, None);
         }
     }
