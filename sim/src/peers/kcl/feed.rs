@@ -8,38 +8,38 @@ use leasehold_engine::ids::OpId;
 use leasehold_engine::output::IteratorFrom;
 
 /// A shard's records on their way to the consumer.
-pub(super) enum Feed {
+pub(super) enum ShardFeed {
     /// The present iterator.
     Polling(Option<OpId>),
     Subscription(Subscription),
 }
 
 impl Worker {
-    pub(super) fn feed(&self) -> Feed {
+    pub(super) fn feed(&self) -> ShardFeed {
         match &*self.stream_consumer.borrow() {
-            Some(arn) => Feed::Subscription(Subscription::new(arn.clone())),
-            None => Feed::Polling(None),
+            Some(arn) => ShardFeed::Subscription(Subscription::new(arn.clone())),
+            None => ShardFeed::Polling(None),
         }
     }
 
     /// The next records of a shard, from this place if the feed is new or broken.
     pub(super) async fn read(
-        &self, consumer: &Consumer, feed: &mut Feed, from: IteratorFrom,
+        &self, consumer: &Consumer, feed: &mut ShardFeed, from: IteratorFrom,
     ) -> Result<Batch, Failure> {
         match feed {
-            Feed::Polling(iterator) => self.poll(consumer, iterator, from).await,
-            Feed::Subscription(subscription) => self.next_event(consumer, subscription, from).await,
+            ShardFeed::Polling(iterator) => self.poll(consumer, iterator, from).await,
+            ShardFeed::Subscription(subscription) => self.next_event(consumer, subscription, from).await,
         }
     }
 
     /// The time of the next read, in µs. `asked_us`: the time of the last read.
-    pub(super) fn next_read_us(&self, feed: &Feed, asked_us: u64, failure: Option<Failure>) -> u64 {
+    pub(super) fn next_read_us(&self, feed: &ShardFeed, asked_us: u64, failure: Option<Failure>) -> u64 {
         match (feed, failure) {
-            (Feed::Polling(_), _) => asked_us + self.settings.idle_us,
+            (ShardFeed::Polling(_), _) => asked_us + self.settings.idle_us,
             // A subscription at its end is renewed at once.
-            (Feed::Subscription(_), None | Some(Failure::Expired)) => asked_us,
+            (ShardFeed::Subscription(_), None | Some(Failure::Expired)) => asked_us,
             // The worker's next look at its consumers.
-            (Feed::Subscription(_), Some(_)) => {
+            (ShardFeed::Subscription(_), Some(_)) => {
                 self.host.mono_us() + self.host.below("health-check", super::TICK_US)
             }
         }
