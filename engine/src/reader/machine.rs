@@ -420,7 +420,7 @@ impl Reader {
             (Kind::Records { .. }, How::Refused(Why::Invalid)) => self.cursor = None,
             (_, How::Refused(Why::Denied)) => self.do_without_iterators(),
             // The place is refused, not the shard.
-            (Kind::Iterator, How::Refused(Why::Invalid)) => self.found(),
+            (Kind::Iterator, How::Refused(Why::Invalid | Why::OfAnotherStream)) => self.found(),
             _ => {}
         }
         let again_in = match (kind, how) {

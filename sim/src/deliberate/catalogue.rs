@@ -257,6 +257,7 @@ pub(super) const FILES: &[(&str, &str)] = entries! {
     "stolen-by-former-life"
     "strange-for-ever"
     "stream-missing-once"
+    "stuck-claim-stays"
     "sub-unread"
     "sub-unwritten"
     "subscribed-at-tip"

@@ -98,13 +98,15 @@ pub(super) struct EndClaim {
     named: Option<Named>,
     /// The answers with the shard open since the last claim.
     open: u32,
+    /// The least distance from the tip among the answers since the last claim, in ms, and the time of that answer.
+    nearest: (u64, Mono),
     /// A weak claim among these answers was told.
     is_weak_told: bool,
 }
 
 impl EndClaim {
     fn begin(now: Mono, is_weak_told: bool) -> Self {
-        Self { since: now, again_at: now, named: None, open: 0, is_weak_told }
+        Self { since: now, again_at: now, named: None, open: 0, nearest: (u64::MAX, now), is_weak_told }
     }
 }
 
@@ -227,16 +229,20 @@ impl Reader {
     }
 
     /// An answer with an iterator. At the tip of the shard, it contradicts the claim of an end. On the way to the tip,
-    /// the answer tells nothing of the end. An iterator that does not reach the tip within `stream_lag` proves nothing:
-    /// the claim is dropped, so that a shard with a subscription is read by subscription again.
+    /// the answer tells nothing of the end. An iterator that comes no nearer to the tip for `stream_lag` proves nothing:
+    /// the claim is dropped, so that a shard with a subscription is read by subscription again. An iterator on its way through
+    /// a long stretch without records keeps the claim, however long the way.
     pub(super) fn weigh_claim(&mut self, answer: &Fetched, now: Mono, ctx: &Ctx<'_>) {
         let Some(claim) = &mut self.end_claim else {
             return;
         };
         let is_at_tip = answer.behind_ms == 0;
         claim.open += u32::from(is_at_tip);
-        let is_late = !is_at_tip && now.since(claim.since) >= ctx.stream_lag;
-        if claim.open >= OPEN_ANSWERS || is_late {
+        if answer.behind_ms < claim.nearest.0 {
+            claim.nearest = (answer.behind_ms, now);
+        }
+        let is_stuck = !is_at_tip && now.since(claim.nearest.1) >= ctx.stream_lag;
+        if claim.open >= OPEN_ANSWERS || is_stuck {
             self.end_claim = None;
         }
     }
@@ -265,7 +271,7 @@ impl Reader {
         let earlier = self.end_claim.take().filter(|_| answer.count == 0);
         let is_first = earlier.is_none();
         let mut claim = earlier.unwrap_or_else(|| EndClaim::begin(now, false));
-        claim.open = 0;
+        (claim.open, claim.nearest) = (0, (u64::MAX, now));
         let apart = ctx.stream_lag;
         let is_long_ago = |since: Mono| sent.since(since) >= apart;
         let children = answer.end.clone().unwrap_or_default();

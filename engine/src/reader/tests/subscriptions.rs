@@ -249,3 +249,17 @@ fn an_iterator_that_never_reaches_the_tip_proves_no_end() {
         assert!(answers > 1, "{answers}");
     }
 }
+
+#[test]
+fn an_iterator_on_its_way_to_the_tip_keeps_the_claim_of_an_end() {
+    let children = [child("a")];
+    let mut bench = subscribed(Feeds::Subscriptions);
+    event(&mut bench, Outcome::Applied(Reply::Records(last_answer(&children))));
+    assert_eq!(bench.again(no_records(1_000)), None);
+    let start = bench.now;
+    for behind_ms in (1..1_000).rev() {
+        assert_eq!(bench.answer(no_records(behind_ms)), None, "no subscription begins the way anew");
+    }
+    assert!(bench.now.since(start) > Span::from_secs(60), "{}", bench.now.since(start));
+    assert_eq!(bench.answer(last_answer(&children)), Some(Event::EndOfShard));
+}
