@@ -14,28 +14,22 @@ use std::time::{Duration, Instant};
 /// A lease of 3 s is taken when the second scan after shows it unchanged, and a machine may be busy.
 const SOON: Duration = Duration::from_secs(120);
 
-/// Times as the Java workers have them.
-const LIKE_THEIRS: &[&str] = &[
-    "--lease-duration=3 s",
-    "--renew-interval=950 ms",
-    "--scan-interval=6 s",
-    "--table-timeout=1 s",
-    "--reader-min-interval=200 ms",
-    "--reader-idle-interval=200 ms",
-    "--checkpoint-interval=200 ms",
-];
-
-/// The same, by subscription.
-const BY_SUBSCRIPTION: &[&str] = &[
-    "--lease-duration=3 s",
-    "--renew-interval=950 ms",
-    "--scan-interval=6 s",
-    "--table-timeout=1 s",
-    "--reader-min-interval=200 ms",
-    "--reader-idle-interval=200 ms",
-    "--checkpoint-interval=200 ms",
-    "--fan-out",
-];
+/// Times as the Java workers have them, and perhaps a further option.
+macro_rules! like_theirs {
+    ($($more:literal)?) => {
+        &[
+            "--lease-duration=3 s",
+            "--renew-interval=950 ms",
+            "--scan-interval=6 s",
+            "--table-timeout=1 s",
+            "--reader-min-interval=200 ms",
+            "--reader-idle-interval=200 ms",
+            "--checkpoint-interval=200 ms",
+            $($more)?
+        ]
+    };
+}
+pub(super) use like_theirs;
 
 pub(super) struct Fleet {
     pub test: &'static str,
@@ -84,12 +78,12 @@ impl Fleet {
     }
 
     pub(super) fn ours(&self, name: &str) -> Member {
-        self.ours_with(name, LIKE_THEIRS)
+        self.ours_with(name, like_theirs!())
     }
 
     /// A worker that reads by subscription, and by polling while the service refuses a subscription.
     pub(super) fn ours_by_fan_out(&self, name: &str) -> Member {
-        self.ours_with(name, BY_SUBSCRIPTION)
+        self.ours_with(name, like_theirs!("--fan-out"))
     }
 
     pub(super) fn ours_with(&self, name: &str, options: &'static [&'static str]) -> Member {

@@ -22,7 +22,8 @@ async fn kcl_3_reads_through_a_split_and_a_merge_by_fan_out() {
     fleet.finish(producer, vec![anna]).await;
 }
 
-/// Both sides share one consumer, and take its places from each other as leases move; or ours alone reads by fan-out.
+/// Workers of both libraries share one consumer, and the next owner of a lease takes the place at the shard; or only our worker reads by
+/// fan-out.
 async fn beside_ours_by_fan_out(test: &'static str, theirs: &[&str]) {
     let Some(program) = program(test, Kcl::Three).await else {
         return;

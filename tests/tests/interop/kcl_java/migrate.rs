@@ -6,7 +6,7 @@
 use super::super::APPLICATION;
 use super::beside::LIKE_KCL_2;
 use super::led::Tables;
-use crate::interop::fleet::{Fleet, program};
+use crate::interop::fleet::{Fleet, like_theirs, program};
 use leasehold::aws::dynamodb::types::AttributeValue;
 use leasehold_tests::kcl_java::Kcl;
 use leasehold_tests::wait::until;
@@ -25,17 +25,8 @@ async fn said(fleet: &Fleet, key: &str, attribute: &str) -> Option<String> {
     row.get(attribute)?.as_s().ok().cloned()
 }
 
-/// Times as the Java workers have them. All owners are to report for a few seconds only.
-const SOON_MIGRATED: &[&str] = &[
-    "--lease-duration=3 s",
-    "--renew-interval=950 ms",
-    "--scan-interval=6 s",
-    "--table-timeout=1 s",
-    "--reader-min-interval=200 ms",
-    "--reader-idle-interval=200 ms",
-    "--checkpoint-interval=200 ms",
-    "--fleet-migration-wait=10 s",
-];
+/// All owners are to report for a few seconds only.
+const SOON_MIGRATED: &[&str] = like_theirs!("--fleet-migration-wait=10 s");
 
 /// The states in the row, the newest first: each state and its writer.
 async fn states(fleet: &Fleet) -> Vec<(String, String)> {
