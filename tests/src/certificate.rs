@@ -1,4 +1,4 @@
-//! Certificates of in-memory servers, and programs that trust them.
+//! Certificates of in-memory servers, and the trust of client programs in these certificates.
 
 use leasehold_local_aws::http::Tls;
 use std::path::PathBuf;

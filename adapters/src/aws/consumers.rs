@@ -43,7 +43,7 @@ impl From<&ConsumerDescription> for RegisteredConsumer {
     }
 }
 
-/// The consumer of this name, or with this ARN. Absent: the stream has no such consumer.
+/// Looks for a consumer by name or ARN. Absent: the stream has no such consumer.
 pub(crate) async fn described(
     kinesis: &Client, stream: &NamedStream, consumer: &str,
 ) -> Result<Option<RegisteredConsumer>, String> {
@@ -56,7 +56,7 @@ pub(crate) async fn described(
     answer(request.stream_arn(arn).consumer_name(consumer)).await
 }
 
-/// The consumer that has the name of this consumer now.
+/// Looks for a consumer by the name of a known consumer, whose ARN may be gone.
 pub(crate) async fn described_again(
     kinesis: &Client, stream: &NamedStream, known: &RegisteredConsumer,
 ) -> Result<Option<RegisteredConsumer>, String> {

@@ -219,7 +219,8 @@ mod tests {
         format!("arn:aws:kinesis:eu-west-1:123456789012:stream/{stream}")
     }
 
-    /// A worker of `orders`, with this mode and this consumer; and its second stream, `returns`, with settings of its own.
+    /// A worker of the stream `orders`, with this mode and consumer in its options. `second`: the mode and consumer of a second
+    /// stream, `returns`.
     fn worker(mode: ReadMode, consumer: &str, second: Option<(ReadMode, &str)>) -> Context {
         let mut config = config(Format::Kcl);
         (config.reader.mode, config.reader.consumer) = (mode, consumer.to_owned());

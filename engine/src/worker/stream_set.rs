@@ -82,7 +82,7 @@ impl KnownStream {
         }
     }
 
-    /// A stream with its own settings, where it has any.
+    /// A stream of several. Settings of the stream take the place of the worker's options.
     fn of(source: &StreamSource, config: &Config) -> Self {
         let all = Self::new(Some(source.id.clone()), config);
         Self {

@@ -56,7 +56,7 @@ family! {
     broken: u32, rate(draws, "subscription-broken", 300);
     /// Events that are lost at an end in good order, in one of a thousand.
     over: u32, rate(draws, "subscription-over", 300);
-    /// Waits whose event never comes, in one of a thousand.
+    /// Events that the service never sends, in one of a thousand.
     silent: u32, rate(draws, "subscription-silent", 60);
     /// When a stranger takes the place at some shard, and the number of the shard, modulo.
     stolen: Vec<Theft> = Vec::new(), each(draws, "subscription-stolen", 12, |roll| Theft::draw(roll, setting));
@@ -102,7 +102,7 @@ impl Theft {
 const LIFE_MS: u64 = 300_000;
 
 impl FanOutFaults {
-    /// The fault that ends a wait before its event. Absent: the event comes.
+    /// The fault that cuts a subscription before the next event. Absent: the service sends the event.
     pub(crate) fn cut(&self, roll: &mut Roll) -> Option<Cut> {
         if roll.happens(self.broken) {
             Some(Cut::Broken)

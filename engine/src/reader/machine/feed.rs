@@ -13,7 +13,8 @@
 //! * **A silence ends a subscription.** An idle shard brings an empty event every few seconds. [`SILENCE`] is the deadline of
 //!   each event.
 //! * **Evidence comes by iterator.** A second answer must prove the end of a shard, or a doubtful answer; the service would refuse
-//!   a second subscription for five seconds. A call that finds nothing tells nothing of the shard: the consumer may be gone.
+//!   a second subscription for five seconds. A refused call proves no missing shard:
+//!   the service also refuses calls of a deregistered consumer.
 
 use super::{Cursor, Flight, Kind, Reader};
 use crate::draw::draw_below;

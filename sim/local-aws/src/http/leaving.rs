@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The first bytes of a connection of HTTP/2. No method of HTTP/1.1 begins with them.
 const PREFACE: &[u8] = b"PRI ";
 
-/// A socket whose other end closes first, if it speaks HTTP/2.
+/// A socket of the server. A client of HTTP/2 closes the connection before the server does.
 #[derive(Debug)]
 pub(super) struct Leaving<S> {
     socket: S,
