@@ -251,7 +251,7 @@ impl Reader {
 
     /// Goes on after [`Event::ShardMissing`] when the shard no longer exists: no record follows the fetched records.
     /// Also after an end without children, when a listing has shown the children.
-    pub fn trimmed(&mut self, children: Vec<ChildShard>) {
+    pub fn end_with(&mut self, children: Vec<ChildShard>) {
         if self.paused || self.end.as_ref().is_some_and(Vec::is_empty) {
             self.paused = false;
             self.end = Some(children);
@@ -269,7 +269,7 @@ impl Reader {
     }
 
     /// Whether the end of the shard was fetched, and every batch before it handed over and answered.
-    pub fn handed_all_over(&self) -> bool {
+    pub fn has_handed_all_over(&self) -> bool {
         self.end.is_some() && self.buffer.len() == self.buffer.kept().0
     }
 

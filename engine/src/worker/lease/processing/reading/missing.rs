@@ -1,8 +1,8 @@
 //! The evidence of listings about a shard that was not found, or whose children were not named.
 
-use super::ShardReader;
 use crate::ids::{LeaseKey, OpId, ShardId};
 use crate::notice::{Notice, Stall};
+use crate::reader::Reader;
 use crate::shard::{ChildShard, Shard};
 use crate::sync;
 use crate::time::{Mono, Span};
@@ -130,7 +130,7 @@ impl Search {
     }
 
     /// Nothing follows from a listing.
-    pub(super) fn try_again(&mut self, reader: &mut ShardReader, cx: &Context) {
+    pub(super) fn try_again(&mut self, reader: &mut Reader, cx: &Context) {
         self.look_at = cx.now() + pause(cx);
         reader.resume(self.look_at);
     }
@@ -140,7 +140,7 @@ impl Search {
     /// answers. So a shard not read to its end is forgotten by several lists, apart in time, and never by a late list. The
     /// stream may forget the shard while the end is asked for once more: then lists may show the shard still.
     pub(super) fn resolve_shard(
-        &mut self, reader: &mut ShardReader, own: &Ownership, cx: &mut Context, view: View<'_>,
+        &mut self, reader: &mut Reader, own: &Ownership, cx: &mut Context, view: View<'_>,
     ) {
         let (now, needed) = (cx.now(), Needed::to_forget(cx));
         let confirms = self.confirming && sync::shows_all_children(view.shards, &own.key().to_shard());
@@ -185,7 +185,7 @@ impl Search {
     /// several lists agree. The answers that asserted the end may be older than the last records: `stream_lag` after the
     /// first list with the shard closed, one more answer must assert the end.
     pub(super) fn resolve_children(
-        &mut self, reader: &mut ShardReader, own: &Ownership, cx: &mut Context, view: View<'_>,
+        &mut self, reader: &mut Reader, own: &Ownership, cx: &mut Context, view: View<'_>,
     ) {
         let (now, needed) = (cx.now(), Needed::to_forget(cx));
         let children = children_of(own.key(), view.shards);
@@ -220,7 +220,7 @@ impl Search {
 
     /// An answer asserted the end, and a listing shows the shard open. One of the two is behind. If the listing is, the end is read again,
     /// and costs two requests; if the answer was wrong, records follow. So reading goes on. The next denial comes `retry_max` later.
-    fn read_on(&mut self, reader: &mut ShardReader, own: &Ownership, cx: &mut Context) {
+    fn read_on(&mut self, reader: &mut Reader, own: &Ownership, cx: &mut Context) {
         self.denied.times = self.denied.times.saturating_add(1);
         reader.read_on(cx.now());
         if let Some(op) = self.denied.read

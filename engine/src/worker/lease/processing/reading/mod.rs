@@ -2,8 +2,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `shard_reader` | the reader of the shard, behind one door |
-//! | `polling` | the reader that asks for records |
+//! | `fetch` | the requests of the reader, within the share of the shard |
 //! | `delivery` | handing batches over |
 //! | `failure` | the treatment of a record that the handler cannot process |
 //! | `set_aside` | handing a failed record to the application's store, or stopping its shard |
@@ -14,11 +13,10 @@
 
 mod delivery;
 mod failure;
+mod fetch;
 mod kept;
 mod missing;
-mod polling;
 mod set_aside;
-mod shard_reader;
 mod strange;
 mod why;
 
@@ -34,7 +32,7 @@ use crate::ids::OpId;
 use crate::input::{Outcome, Reply, Why};
 use crate::notice::{ListReason, Notice};
 use crate::position::Position;
-use crate::reader::{Buffer, Doubtful, Event, How, Start};
+use crate::reader::{Buffer, Doubtful, Event, How, Reader, Start};
 use crate::shard::{ChildShard, names_all};
 use crate::time::{Mono, Span};
 use crate::worker::context::{Context, Request};
@@ -43,13 +41,12 @@ use crate::worker::lease::lent::Lent;
 use crate::worker::lease::ownership::Ownership;
 use failure::{Failure, Next};
 use missing::Search;
-use shard_reader::ShardReader;
 use strange::Strange;
 
 /// A shard that is read.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Reading {
-    reader: ShardReader,
+    reader: Reader,
     /// The attempts at the front batch, and the next step when the attempts fail.
     failure: Failure,
     /// The search for the shard, or for its children, in listings.
@@ -64,7 +61,7 @@ impl Reading {
     /// Begins to read at this place.
     pub(super) fn begin(start: Start, flush: Flush, now: Mono) -> Self {
         Self {
-            reader: ShardReader::begin(start, now),
+            reader: Reader::new(start, now),
             failure: Failure::NEW,
             search: Search::default(),
             flush,
@@ -107,7 +104,7 @@ impl Reading {
 
     /// Requests what the reader wants.
     pub(super) fn request(&mut self, share: &mut Share, lent: &mut Lent<'_>) {
-        self.reader.request(share, lent.own, lent.lane, lent.cx);
+        fetch::request(&mut self.reader, share, lent.own, lent.lane, lent.cx);
     }
 
     /// Hands over what comes next, or tells the application to flush. The application has no other command.
@@ -127,7 +124,7 @@ impl Reading {
 
     /// When something is due. `idle`: the application has no command. `missing`: a listing is waited for.
     pub(super) fn wake_at(&self, cx: &Context, idle: bool, missing: bool) -> Mono {
-        let mut at = self.reader.wake_at(cx);
+        let mut at = self.reader.wake_at(&cx.config().reader);
         if at <= cx.now() {
             // It was to be done in this step: the answer of the lane is waited for, or memory.
             at = Mono::NEVER;
@@ -215,8 +212,8 @@ impl Reading {
     /// A stream command of the reader ended. Whether a listing is to say why the shard was not found.
     pub(super) fn on_read(&mut self, lent: &mut Lent<'_>, op: OpId, outcome: &Outcome) -> bool {
         let (own, now) = (lent.own, lent.now());
-        let event = self.reader.on_answer(own, lent.cx, op, outcome);
-        lent.lane.begin_at(self.reader.begins());
+        let event = self.reader.fetched(op, now, outcome, &fetch::context(own, lent.cx));
+        lent.lane.begin_at(self.reader.began_earlier());
         if matches!(outcome, Outcome::Applied(_)) && self.search.is_doubted() && self.finished().is_none() {
             self.search.found();
         }

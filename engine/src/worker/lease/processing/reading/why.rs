@@ -1,6 +1,6 @@
 //! Why a shard that is read stands still.
 
-use super::Reading;
+use super::{Reading, fetch};
 use crate::notice::Stall;
 
 /// Because of failures of its handler, or of the store of failed records.
@@ -41,7 +41,7 @@ pub(in crate::worker::lease::processing) fn why(reading: &Reading) -> Stall {
         return Stall::HandlerFails { attempts: reading.attempts() };
     }
     let search = &reading.search;
-    match (reading.finished(), reading.reader.why_empty()) {
+    match (reading.finished(), fetch::why_empty(&reading.reader)) {
         (Some(_), _) => search.why(),
         (None, _) if search.is_doubted() => search.why(),
         (None, why @ Stall::ReadsFail { .. }) => why,

@@ -1,4 +1,4 @@
-//! The reader that asks the stream for records, within what the reads of all shards share.
+//! The requests of a shard's reader, within the share of the reads of all shards.
 
 use crate::notice::Stall;
 use crate::output::StreamOp;
