@@ -203,6 +203,12 @@ impl Waiting {
                     known.brought = None;
                 }
             }
+            // A shard that is read by subscription waits for the consumer of its stream, and the consumer is asked for.
+            Fact::Answered { life, ask: Ask::Consumer(stream), how, .. } if how != How::Applied => {
+                let of = self.shards.iter_mut();
+                let of = of.filter(|((shard, of), _)| *of == life && history.streams.of(*shard) == stream);
+                of.for_each(|(_, shard)| shard.readable_since = now);
+            }
             Fact::Asked { life, ask: Ask::ListShards | Ask::ListMore, .. } => {
                 self.listed.insert(life, Time::MAX);
             }

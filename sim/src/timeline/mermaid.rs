@@ -239,7 +239,7 @@ fn name(ask: Ask) -> (&'static str, &'static str) {
         Ask::GetIterator => ("get iterator", "stream"),
         Ask::Subscribe => ("subscribe", "stream"),
         Ask::NextEvent => ("await event", "stream"),
-        Ask::Consumer => ("find consumer", "stream"),
+        Ask::Consumer(_) => ("find consumer", "stream"),
         Ask::GetRecords => ("get records", "stream"),
         Ask::Members => ("ask about members", "table"),
         Ask::Owned => ("query the index", "table"),

@@ -262,7 +262,7 @@ fn is_stormy(cx: &Context, site: Site) -> bool {
 /// The deed of a request.
 pub(super) fn deed(ask: Ask) -> Deed {
     match ask {
-        Ask::Setup | Ask::OwnerIndex | Ask::DescribeStream(_) | Ask::Consumer => Deed::Setup,
+        Ask::Setup | Ask::OwnerIndex | Ask::DescribeStream(_) | Ask::Consumer(_) => Deed::Setup,
         Ask::Members => Deed::Members,
         Ask::ScanPage | Ask::Owned => Deed::Scan,
         Ask::Read => Deed::Read,

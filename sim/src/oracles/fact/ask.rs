@@ -31,8 +31,8 @@ pub enum Ask {
     Subscribe,
     /// The wait for the next event of a subscription: no request.
     NextEvent,
-    /// DescribeStreamConsumer, RegisterStreamConsumer.
-    Consumer,
+    /// DescribeStreamConsumer, RegisterStreamConsumer, for the stream with this number.
+    Consumer(StreamNo),
     /// A request about members.
     Members,
     /// A page of the keys of a worker's leases, from the index of owners.

@@ -62,10 +62,10 @@ pub(crate) fn stream_request(
             (request, Ask::GetIterator, shard)
         }
         StreamOp::DescribeConsumer { stream: arn, name } => {
-            (Some(StreamRequest::DescribeConsumer { stream, arn, name }), Ask::Consumer, None)
+            (Some(StreamRequest::DescribeConsumer { stream, arn, name }), Ask::Consumer(stream), None)
         }
         StreamOp::RegisterConsumer { stream: arn, name } => {
-            (Some(StreamRequest::RegisterConsumer { stream, arn, name }), Ask::Consumer, None)
+            (Some(StreamRequest::RegisterConsumer { stream, arn, name }), Ask::Consumer(stream), None)
         }
         StreamOp::Subscribe { shard, consumer, from } => {
             let shard = shard_no(&shard);
