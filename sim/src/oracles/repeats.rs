@@ -13,6 +13,7 @@
 //! | a crash | records processed since the last checkpoint are in no row |
 //! | a steal, the take of an expired lease, or a leader of another program that assigns its own lease | the former owner did not release the lease: its row is behind its progress |
 //! | the next owner read the row before the release | another program begins at the checkpoint of its last read |
+//! | the worker let the lease go because its handlers blocked every thread | a call that ends afterwards is in no row |
 //! | another program, or a person, wrote an older checkpoint back | from then on the row's checkpoint counts |
 //! | another program wrote a checkpoint into the row of a lost lease | the owner's next checkpoint is its own, and may be older |
 //! | a person removed a row, or the table or the stream was lost | leases begin anew |
@@ -66,6 +67,8 @@ pub(super) struct Repeats {
     /// checkpoint.
     wrote_back: BTreeSet<(LifeNo, ShardNo)>,
     ended_by_hand: BTreeMap<ShardNo, EndedByHand>,
+    /// Leases let go of because no handler could run.
+    let_go: BTreeSet<(LifeNo, ShardNo)>,
     /// Shards with records of a child handed over.
     passed: BTreeSet<ShardNo>,
     /// Leases begin anew at unknown places.
@@ -107,8 +110,13 @@ impl Repeats {
                 let floor = self.seen.get(&(life, shard)).copied().unwrap_or(0);
                 self.owners.insert((life, shard), Ownership { token, floor });
                 self.processed.remove(&(life, shard));
+                self.let_go.remove(&(life, shard));
             }
-            Fact::Processed { life, shard, through, .. } => {
+            Fact::LetsGo { life } => {
+                let owned = self.owners.range((life, 0)..=(life, ShardNo::MAX));
+                self.let_go.extend(owned.map(|(owned, _)| *owned));
+            }
+            Fact::Processed { life, shard, through, .. } if !self.let_go.contains(&(life, shard)) => {
                 let done = self.processed.entry((life, shard)).or_default();
                 *done = through.max(*done);
             }
@@ -122,6 +130,7 @@ impl Repeats {
                 self.owners.retain(|(of, _), _| *of != life);
                 self.processed.retain(|(of, _), _| *of != life);
                 self.wrote_back.retain(|(of, _)| *of != life);
+                self.let_go.retain(|(of, _)| *of != life);
             }
             Fact::LostForGood | Fact::Foreign => self.lost = true,
             _ => {}
