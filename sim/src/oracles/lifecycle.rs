@@ -289,8 +289,9 @@ impl Lifecycle {
                     && now < shutdown.asked + in_time
                 {
                     for (shard, known) in history.shards() {
-                        if known.row.is_some_and(|row| row.is_of(life)) && self.knew.contains(&(life, shard))
-                        {
+                        // A finished lease needs no owner: only a person writes the end beside an owner.
+                        let named = known.row.is_some_and(|row| row.is_open() && row.is_of(life));
+                        if named && self.knew.contains(&(life, shard)) {
                             verdict.report(Property::StopsCleanly, now, || {
                                 format!("life {life} stopped in good order, and the row of shard {shard} still names it")
                             });
