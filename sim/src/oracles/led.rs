@@ -235,7 +235,10 @@ impl Led {
         let truth = self.rows.of(shard);
         let names = |row: Option<Row>| row.map(|row| (row.owner, row.next));
         if names(truth.row) != names(after) {
-            (truth.named, truth.assigned) = (now, None);
+            truth.named = now;
+            // An owner that has not taken its lease may be asked to hand the lease over.
+            let stays = |row: Row| row.next.is_some() && row.owner == truth.assigned.map(Owner::Life);
+            truth.assigned = truth.assigned.filter(|_| after.filter(is_open).is_some_and(stays));
             if let Some(Row { owner: Some(Owner::Life(owner)), next: None, .. }) = after.filter(is_open) {
                 truth.assigned = Some(owner).filter(|owner| by != Some(*owner));
             }
@@ -346,8 +349,9 @@ impl Led {
         }
         let from = self.led_from.unwrap_or(now);
         for (shard, truth) in self.rows.iter_mut().enumerate() {
-            let owner = truth.row.filter(is_open).and_then(|row| row.owner);
-            let Some(Owner::Life(owner)) = owner else { continue };
+            let Some(Row { owner: Some(Owner::Life(owner)), next, .. }) = truth.row.filter(is_open) else {
+                continue;
+            };
             let Some(life) = self.lives.get_mut(&owner) else {
                 continue;
             };
@@ -361,7 +365,8 @@ impl Led {
                 && !others.contains(&owner);
             let due = truth.named.max(life.since).max(from) + self.doubt;
             let hindered = life.hindered.is_some_and(|at| due <= at + self.doubt);
-            if followed && lives && !hindered && truth.assigned == Some(owner) && due < life.scanned {
+            let to_take = followed && next.is_none();
+            if to_take && lives && !hindered && truth.assigned == Some(owner) && due < life.scanned {
                 truth.assigned = None;
                 verdict.report(Property::LeasesOwned, now, || {
                     format!(
