@@ -24,6 +24,8 @@ mod vmware_go_kcl;
 
 /// The duration of the lock of a Java KCL leader, and the period of its renewals and of other workers' looks, in µs.
 pub(crate) const KCL_LOCK_US: u64 = 120_000_000;
+/// For how long after its expiry a worker of vmware-go-kcl leaves a lease to the worker that claimed the lease.
+pub(crate) const CLAIM_TIMEOUT_US: u64 = 120_000_000;
 pub(crate) const KCL_LOCK_PERIOD_US: u64 = 30_000_000;
 
 pub use fleet::{Assignment, Fleet, Program};

@@ -7,6 +7,7 @@
 mod checkpointer;
 mod consumer;
 
+use super::CLAIM_TIMEOUT_US;
 use super::fleet::{Application, Fleet};
 use super::host::Host;
 use super::sdk::{Failure, Sdk};
@@ -81,7 +82,7 @@ pub(super) async fn run(host: Host, me: String, config: Config, fleet: Fleet) {
         max_records: config.reader().max_records(),
         initial_position: config.initial_position(),
         stealing: fleet.stealing,
-        claim_timeout_us: 120_000_000,
+        claim_timeout_us: CLAIM_TIMEOUT_US,
         lease_sync_us: config.scan_interval().0,
         application: fleet.application,
     };

@@ -1,7 +1,7 @@
 //! Bounds on the time after the faults.
 
 use crate::oracles::ShardNo;
-use crate::peers::{KCL_LOCK_PERIOD_US, KCL_LOCK_US};
+use crate::peers::{CLAIM_TIMEOUT_US, KCL_LOCK_PERIOD_US, KCL_LOCK_US};
 use crate::world::context::Context;
 use crate::world::services::Services;
 use leasehold_engine::config::{Config, TABLE_PATIENCE};
@@ -72,7 +72,13 @@ pub(super) fn bound(cx: &Context, services: &Services) -> u64 {
         false => 0,
     };
     let told = told_of_spoiled(cx, sync);
-    (services.depth() + 2) * generation + balance + stuck + patience + led + told + quiet(cx, services)
+    let waits = patience + claimed(cx) + led + told;
+    (services.depth() + 2) * generation + balance + stuck + waits + quiet(cx, services)
+}
+
+/// The time for which workers of vmware-go-kcl-v2 leave an expired lease to the worker that claimed the lease.
+fn claimed(cx: &Context) -> u64 {
+    if cx.plan().fleet.stealing { CLAIM_TIMEOUT_US } else { 0 }
 }
 
 /// After the table has throttled, each owner has the time for one renewal, and the same time passes until a worker is
