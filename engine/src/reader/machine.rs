@@ -438,6 +438,11 @@ impl Reader {
         }
     }
 
+    /// Whether reading begins at a moment that may lie in the future of the service.
+    fn begins_at_a_moment(&self) -> bool {
+        self.since.is_some() && matches!(self.place(), IteratorFrom::AtTimestamp(_))
+    }
+
     /// The service refuses the place itself. A moment that the service calls a future time is left for an earlier one. Absent: the
     /// refusal has another reason, or comes for the first times.
     fn refused_place(&mut self, how: How, tries: u32, again_in: Span) -> Option<Event> {

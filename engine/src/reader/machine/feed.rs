@@ -163,6 +163,11 @@ impl Reader {
         }
     }
 
+    /// Whether a call found no consumer, or no shard, and no iterator has shown which.
+    pub(crate) fn found_nothing(&self) -> bool {
+        self.subscribing.found_nothing
+    }
+
     /// An answer shows that the shard exists.
     pub(super) fn found(&mut self) {
         self.subscribing.found_nothing = false;
@@ -189,6 +194,10 @@ impl Reader {
             How::Refused(Why::Expired) if ended => return None,
             How::Refused(Why::InUse) if self.polls() => PLACE_KEPT,
             How::Refused(Why::InUse) => CALL_PAUSE,
+            // Each refusal of a future moment is answered by an earlier one, and a day takes seventeen.
+            How::Refused(Why::Invalid) if flight.kind == Kind::Subscribe && self.begins_at_a_moment() => {
+                CALL_PAUSE
+            }
             _ if ended => Span::ZERO,
             _ => growing(tries, flight, ctx),
         };

@@ -177,6 +177,18 @@ fn a_refused_place_is_told_and_a_future_moment_is_left() {
 }
 
 #[test]
+fn earlier_moments_are_tried_a_second_apart() {
+    const DAY_MS: i64 = 86_400_000;
+    let mut bench = Bench::new(Start::Since(Wall(DAY_MS)));
+    bench.reader.read_by(Feeds::Subscriptions);
+    let began = bench.now;
+    while bench.reader.began_earlier().is_none_or(|at| at > Wall(0)) {
+        subscribe(&mut bench, refused(Why::Invalid));
+    }
+    assert!(bench.now.since(began) <= Span::from_secs(20), "{}", bench.now.since(began));
+}
+
+#[test]
 fn nothing_is_read_before_there_is_a_consumer() {
     let mut bench = bench(Feeds::Nothing);
     assert_eq!((bench.next(), bench.reader.wake_at(&bench.cfg)), (None, Mono::NEVER));
@@ -216,8 +228,10 @@ fn a_call_that_finds_nothing_leaves_the_shard_to_an_iterator() {
         let mut bench = bench(feeds);
         let told = subscribe(&mut bench, refused(Why::NotFound));
         assert!(matches!(told, Some(Event::Unsubscribed { .. })), "the consumer may be gone: {told:?}");
+        assert!(bench.reader.found_nothing());
         bench.asks_for(IteratorFrom::TrimHorizon);
         assert_eq!(bench.iterate(Outcome::Applied(Reply::Iterator)), None, "the shard exists");
+        assert!(!bench.reader.found_nothing());
         bench.now += Span::from_secs(2);
         assert!(matches!(bench.next(), Some(Want::Subscribe(_))));
 

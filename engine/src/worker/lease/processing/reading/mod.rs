@@ -212,6 +212,7 @@ impl Reading {
     /// A stream command of the reader ended. Whether a listing is to say why the shard was not found.
     pub(super) fn on_read(&mut self, lent: &mut Lent<'_>, op: OpId, outcome: &Outcome) -> bool {
         let (own, now) = (lent.own, lent.now());
+        let found_nothing = self.reader.found_nothing();
         let event = self.reader.fetched(op, now, outcome, &fetch::context(own, lent.cx));
         lent.lane.begin_at(self.reader.began_earlier());
         if matches!(outcome, Outcome::Applied(_)) && self.search.is_doubted() && self.finished().is_none() {
@@ -237,11 +238,9 @@ impl Reading {
                 lent.cx.request(Request::ListShards(own.stream(), ListReason::RangeUnproven));
             }
         }
-        if let Some(Event::Unsubscribed {
-            how: How::Refused(Why::InUse | Why::Invalid | Why::NotFound),
-            ..
-        }) = event
-        {
+        let is_refused =
+            matches!(event, Some(Event::Unsubscribed { how: How::Refused(Why::InUse | Why::Invalid), .. }));
+        if is_refused || (self.reader.found_nothing() && !found_nothing) {
             doubt_consumer(own, lent.cx);
         }
         match event {
