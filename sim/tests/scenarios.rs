@@ -1,7 +1,6 @@
-//! The scenarios of `sim/scenarios/`: no world has a violation, and the column logs are unchanged.
-//!
-//! `LEASEHOLD_BLESS=1` writes an intended change of a log. In the copy with the deliberate bugs, a scenario that names
-//! a bug must also show the bug.
+//! The scenarios of `sim/scenarios/`: no world has a violation. A scenario without a bug shows a behaviour, and its column
+//! log is unchanged; `LEASEHOLD_BLESS=1` writes an intended change of a log. A scenario that names a deliberate bug has no
+//! log: in the copy with the bugs, the scenario must show the bug.
 #![allow(clippy::disallowed_methods, reason = "LEASEHOLD_BLESS says that texts are to be written anew")]
 
 use leasehold_sim::deliberate::HAS_BUGS;
@@ -28,13 +27,12 @@ fn scenarios() -> Vec<(PathBuf, Scenario)> {
 
 #[test]
 fn an_old_mistake_does_not_come_back() {
-    let bless = std::env::var_os("LEASEHOLD_BLESS").is_some_and(|value| value == "1");
-    let options = Options { log: true, ..Options::default() };
     let mut wrong = Vec::new();
     let all = scenarios();
     assert!(!all.is_empty(), "there are no scenarios");
     for (path, scenario) in all {
         let name = path.display();
+        let options = Options { log: scenario.bug.is_none(), ..Options::default() };
         let found = match run_plan(scenario.plan.clone(), &options) {
             Ok(found) => found,
             Err(panic) => {
@@ -45,25 +43,28 @@ fn an_old_mistake_does_not_come_back() {
         if let Err(difference) = scenario.judge(&found, false) {
             wrong.push(format!("{name}: {difference}"));
         }
-        let log = found.log.join("\n") + "\n";
-        let golden = path.with_extension("log");
-        if bless {
-            std::fs::write(&golden, &log).unwrap_or_else(|error| panic!("{}: {error}", golden.display()));
-            continue;
-        }
-        let expected = std::fs::read_to_string(&golden).unwrap_or_default();
-        if let Some(line) = (1..).zip(expected.lines().zip(log.lines())).find(|(_, (old, new))| old != new) {
-            let (number, (old, new)) = line;
-            wrong.push(format!("{name}: line {number} of its log was\n  {old}\nand is\n  {new}"));
-        } else if expected.lines().count() != log.lines().count() {
-            wrong.push(format!(
-                "{name}: its log had {} lines and has {}",
-                expected.lines().count(),
-                log.lines().count()
-            ));
+        if scenario.bug.is_none()
+            && let Err(difference) = compare(&path.with_extension("log"), &(found.log.join("\n") + "\n"))
+        {
+            wrong.push(format!("{name}: {difference}"));
         }
     }
     assert!(wrong.is_empty(), "{}\n(if that is as it should be: LEASEHOLD_BLESS=1)", wrong.join("\n"));
+}
+
+/// Compares a column log with its file, or writes the file.
+fn compare(golden: &Path, log: &str) -> Result<(), String> {
+    if std::env::var_os("LEASEHOLD_BLESS").is_some_and(|value| value == "1") {
+        std::fs::write(golden, log).unwrap_or_else(|error| panic!("{}: {error}", golden.display()));
+        return Ok(());
+    }
+    let expected = std::fs::read_to_string(golden).unwrap_or_default();
+    if let Some(line) = (1..).zip(expected.lines().zip(log.lines())).find(|(_, (old, new))| old != new) {
+        let (number, (old, new)) = line;
+        return Err(format!("line {number} of its log was\n  {old}\nand is\n  {new}"));
+    }
+    let [had, has] = [expected.lines().count(), log.lines().count()];
+    if had == has { Ok(()) } else { Err(format!("its log had {had} lines and has {has}")) }
 }
 
 #[test]
