@@ -1,5 +1,6 @@
 //! The HTTP client given to the SDK: sends every request to the world and turns the result into HTTP.
 
+use crate::events::Events;
 use aws_smithy_runtime_api::client::http::{
     HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector,
 };
@@ -7,12 +8,26 @@ use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_runtime_api::client::result::ConnectorError;
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::body::SdkBody;
+use bytes::Bytes;
+use leasehold::runtime::Runtime;
+use leasehold_local_aws::kinesis::Subscription;
 use leasehold_testing::harness::{Outbox, Service};
 use std::io::{self, ErrorKind};
+use std::sync::Arc;
+
+/// A worker's request to the world.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// An operation of the SDK.
+    Call(Call),
+    /// The next event of a subscription. No SDK sends this request: the body of the subscription asks for an event as the
+    /// SDK reads the body.
+    Event(Subscription),
+}
 
 /// A request of the JSON protocols.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Request {
+pub struct Call {
     /// `X-Amz-Target`: the service's prefix, a dot, and the operation.
     pub target: String,
     /// The request's `Content-Type`. The answer repeats this type.
@@ -21,15 +36,20 @@ pub struct Request {
     pub body: Vec<u8>,
 }
 
-impl Request {
+impl Call {
     /// The operation.
     pub fn operation(&self) -> &str {
         self.target.rsplit('.').next().unwrap_or_default()
     }
+}
 
+impl Request {
     /// The service.
     pub fn service(&self) -> Service {
-        if self.target.starts_with("DynamoDB") { Service::Table } else { Service::Stream }
+        match self {
+            Self::Call(call) if call.target.starts_with("DynamoDB") => Service::Table,
+            Self::Call(_) | Self::Event(_) => Service::Stream,
+        }
     }
 }
 
@@ -43,6 +63,10 @@ pub enum Carried {
         /// Its body.
         body: Vec<u8>,
     },
+    /// A subscription has begun: an answer whose body brings events.
+    Subscribed(Subscription),
+    /// The next bytes of a subscription's body.
+    Pushed(Pushed),
     /// No server listened.
     Refused,
     /// The connection broke.
@@ -51,9 +75,31 @@ pub enum Carried {
     ReadTimeout,
 }
 
+/// The next bytes of a subscription's body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Pushed {
+    /// A frame, and the subscription after this frame; absent: the body ends.
+    Frame(Bytes, Option<Subscription>),
+    /// No event is due yet.
+    NotYet(Subscription),
+    /// The body ends.
+    Over,
+}
+
 /// An SDK HTTP client whose requests go to the world.
-#[derive(Clone, Debug)]
-pub struct Connector(pub Outbox<Request, Carried>);
+#[derive(Clone)]
+pub struct Connector {
+    /// The way to the world.
+    pub outbox: Outbox<Request, Carried>,
+    /// The clock of the process.
+    pub runtime: Arc<dyn Runtime>,
+}
+
+impl std::fmt::Debug for Connector {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Connector").field("outbox", &self.outbox).finish_non_exhaustive()
+    }
+}
 
 impl HttpClient for Connector {
     fn http_connector(&self, _: &HttpConnectorSettings, _: &RuntimeComponents) -> SharedHttpConnector {
@@ -64,32 +110,46 @@ impl HttpClient for Connector {
 impl HttpConnector for Connector {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
         let header = |name| request.headers().get(name).unwrap_or_default().to_owned();
-        let request = Request {
+        let call = Call {
             target: header("x-amz-target"),
             content_type: header("content-type"),
             body: request.body().bytes().unwrap_or_default().to_vec(),
         };
-        let content_type = request.content_type.clone();
-        let carried = self.0.ask(request);
-        HttpConnectorFuture::new(async move { respond(carried.await, content_type) })
+        let content_type = call.content_type.clone();
+        let carried = self.outbox.ask(Request::Call(call));
+        let connector = self.clone();
+        HttpConnectorFuture::new(async move {
+            match carried.await {
+                Carried::Subscribed(subscription) => {
+                    let events = SdkBody::from_body_1_x(Events::new(connector, subscription));
+                    answer(200, events, "application/vnd.amazon.eventstream".to_owned())
+                }
+                carried => respond(carried, content_type),
+            }
+        })
     }
 }
 
 fn respond(carried: Carried, content_type: String) -> Result<HttpResponse, ConnectorError> {
     match carried {
-        Carried::Answer { status, body } => {
-            let status = status
-                .try_into()
-                .map_err(|_| ConnectorError::other("the answer has no HTTP status".into(), None))?;
-            let mut response = HttpResponse::new(status, SdkBody::from(body));
-            // No `Date`: from a `Date` header, the SDK would correct the clock.
-            response.headers_mut().insert("content-type", content_type);
-            Ok(response)
-        }
+        Carried::Answer { status, body } => answer(status, SdkBody::from(body), content_type),
+        Carried::Subscribed(_) | Carried::Pushed(_) => Err(ConnectorError::other(
+            "expected an answer with a whole body, found a subscription".into(),
+            None,
+        )),
         Carried::Refused => Err(failure(ErrorKind::ConnectionRefused)),
         Carried::Reset => Err(failure(ErrorKind::ConnectionReset)),
         Carried::ReadTimeout => Err(ConnectorError::timeout(Box::new(io::Error::from(ErrorKind::TimedOut)))),
     }
+}
+
+fn answer(status: u16, body: SdkBody, content_type: String) -> Result<HttpResponse, ConnectorError> {
+    let status =
+        status.try_into().map_err(|_| ConnectorError::other("the answer has no HTTP status".into(), None))?;
+    let mut response = HttpResponse::new(status, body);
+    // No `Date`: from a `Date` header, the SDK would correct the clock.
+    response.headers_mut().insert("content-type", content_type);
+    Ok(response)
 }
 
 fn failure(kind: ErrorKind) -> ConnectorError {

@@ -12,6 +12,7 @@
 //! |---|---|
 //! | [`settings`] | the sizes and options of the worlds |
 //! | [`connector`] | the SDK's HTTP client: requests out, answers and failures in |
+//! | `events` | the body of a subscription |
 //! | [`cloud`] | the services, as the SDK reaches them |
 //! | [`verdict`] | the report about a world |
 //! | `app` | the handler |
@@ -31,6 +32,7 @@
 
 pub mod cloud;
 pub mod connector;
+mod events;
 pub mod settings;
 pub mod verdict;
 

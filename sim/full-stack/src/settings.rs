@@ -1,6 +1,6 @@
 //! The worlds of this tier: longer than those of `chaos`, and with faults of requests by chance.
 
-use leasehold::{Config, ReaderConfig, Span};
+use leasehold::{Config, ReadMode, ReaderConfig, Span};
 use leasehold_local_aws::kinesis::KinesisConfig;
 use leasehold_testing::harness::{Done, Draws, Scale, World};
 
@@ -45,7 +45,9 @@ fn options(draws: Draws, config: Config) -> Config {
     let (lease_ms, scan) = (config.lease_duration().0 / 1_000, ms("scan", 500, 4_000));
     // Fewer than the producer writes would not be read to the end in time.
     let max_records = draws.magnitude("records-read", 0, 16, 400) as u32;
+    let mode = [ReadMode::Polling, ReadMode::FanOut, ReadMode::Auto][draws.between("mode", 0, 0, 2) as usize];
     let reader = ReaderConfig::default()
+        .with_mode(mode)
         .with_max_records(max_records)
         .with_min_interval(ms("read-interval", 200, 500))
         .with_idle_interval(ms("idle", 200, 1_000))

@@ -170,7 +170,7 @@ impl Host for Nodes {
         let runtime: Arc<dyn leasehold::runtime::Runtime> = Arc::new(runtime);
         let trace = MemorySink::default();
         self.traces.push((client, trace.clone()));
-        let sdk = sdk(Connector(outbox), &runtime);
+        let sdk = sdk(Connector { outbox, runtime: runtime.clone() }, &runtime);
         Ok(Worker::builder()
             .kinesis(kinesis::Client::new(&sdk))
             .dynamodb(dynamodb::Client::new(&sdk))

@@ -7,17 +7,17 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 /// The first frame. Clients take the call for answered when this frame is there.
-pub(super) fn initial_response() -> Bytes {
+pub fn initial_response() -> Bytes {
     frame(("event", ":event-type", "initial-response"), &json!({}))
 }
 
 /// An event.
-pub(super) fn event(event: &SubscribedEvent) -> Bytes {
+pub fn event(event: &SubscribedEvent) -> Bytes {
     frame(("event", ":event-type", "SubscribeToShardEvent"), &event.to_json())
 }
 
 /// The exception that ends a subscription.
-pub(super) fn exception(error: &ApiError) -> Bytes {
+pub fn exception(error: &ApiError) -> Bytes {
     frame(("exception", ":exception-type", error.code), &json!({ "message": error.message }))
 }
 

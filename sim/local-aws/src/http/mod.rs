@@ -38,7 +38,7 @@
 mod answer;
 mod cbor;
 mod changes;
-mod frames;
+pub mod frames;
 mod hosts;
 mod leaving;
 mod loopback;

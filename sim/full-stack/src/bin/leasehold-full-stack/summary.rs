@@ -9,7 +9,7 @@ use std::io::{self, Write};
 
 /// So many worlds must show every family of faults and every kind of event.
 const ALL_SEEN_AFTER: u64 = 100;
-const EVENTS: [&str; 7] = ["split", "merge", "kill", "start", "pause", "cut", "shut-down"];
+const EVENTS: [&str; 8] = ["split", "merge", "kill", "start", "pause", "cut", "shut-down", "subscribe"];
 
 /// The outcome of one world.
 #[derive(Debug, Default)]
