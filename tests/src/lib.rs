@@ -16,6 +16,7 @@
 //! | [`member`] | workers as processes of their own, and the records that they print |
 //! | [`subscriber`] | programs of SDKs for JavaScript and Go that subscribe to a shard |
 //! | [`producer`] | records put all the time |
+//! | [`proxy`] | a way to a server that a test can cut |
 //! | [`watch`], [`history`], [`ledger`] | a fleet's output and writes over time: hand-overs, standstills, repeats |
 //! | [`log`] | a worker's log, as lines |
 //! | [`probe`] | a worker in this process, and its processed records |
@@ -43,6 +44,7 @@ pub mod member;
 pub mod probe;
 pub mod process;
 pub mod producer;
+pub mod proxy;
 pub mod python;
 pub mod subscriber;
 pub mod two_shards;

@@ -8,6 +8,7 @@
 //! | `mixed_kinsumer.rs` | fleets of kinsumer and of our own workers, moved over and back, each leading for a while |
 //! | `hand_overs.rs` | fleets of our own workers at the defaults: what a move of a lease costs |
 //! | `many_shards.rs` | two hundred shards among our own workers: how soon shares are even; for a quiet machine |
+//! | `outages.rs` | fleets of our own workers in ten bad minutes: kills, freezes, cuts, splits, merges |
 //! | `fan_out.rs` | fleets of our own workers that read by subscription |
 //! | `fleet.rs` | what these fleets and those of KCL for Java are held to |
 //! | `kcl_java/` | fleets of KCL for Java and of our own workers |
@@ -22,6 +23,7 @@ mod kinsumer;
 mod many_shards;
 mod mixed;
 mod mixed_kinsumer;
+mod outages;
 mod requests;
 mod rows;
 mod vmware_go_kcl;
