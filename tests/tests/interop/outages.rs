@@ -111,7 +111,10 @@ impl Outages {
             return Some("kills");
         }
         member.process.terminate().expect("a signal");
-        member.process.ends_well(Duration::from_secs(60)).await;
+        // A process that has not begun to listen for signals dies.
+        let code = member.process.ends(Duration::from_secs(60)).await;
+        let log = member.process.stderr();
+        assert!(code == 0 || log.is_empty(), "expected a good end of {}, found {code}: {log}", member.name);
         self.fleet.watch.has_left(&member.name);
         Some("stops")
     }
