@@ -1,6 +1,6 @@
 //! The services of one world, as the SDK reaches them.
 
-use crate::connector::{Call, Carried, Pushed, Request};
+use crate::carried::{Call, Carried, Pushed, Request};
 use leasehold::LeaseKey;
 use leasehold::engine::format::{Kcl, LeaseFormat};
 use leasehold_local_aws::dynamo::{Dynamo, DynamoConfig};

@@ -1,5 +1,6 @@
 //! The HTTP client given to the SDK: sends every request to the world and turns the result into HTTP.
 
+use crate::carried::{Call, Carried, Request};
 use crate::events::Events;
 use aws_smithy_runtime_api::client::http::{
     HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector,
@@ -8,83 +9,10 @@ use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_runtime_api::client::result::ConnectorError;
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::body::SdkBody;
-use bytes::Bytes;
 use leasehold::runtime::Runtime;
-use leasehold_local_aws::kinesis::Subscription;
-use leasehold_testing::harness::{Outbox, Service};
+use leasehold_testing::harness::Outbox;
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
-
-/// A worker's request to the world.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Request {
-    /// An operation of the SDK.
-    Call(Call),
-    /// The next event of a subscription. No SDK sends this request: the body of the subscription asks for an event as the
-    /// SDK reads the body.
-    Event(Subscription),
-}
-
-/// A request of the JSON protocols.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Call {
-    /// `X-Amz-Target`: the service's prefix, a dot, and the operation.
-    pub target: String,
-    /// The request's `Content-Type`. The answer repeats this type.
-    pub content_type: String,
-    /// The body.
-    pub body: Vec<u8>,
-}
-
-impl Call {
-    /// The operation.
-    pub fn operation(&self) -> &str {
-        self.target.rsplit('.').next().unwrap_or_default()
-    }
-}
-
-impl Request {
-    /// The service.
-    pub fn service(&self) -> Service {
-        match self {
-            Self::Call(call) if call.target.starts_with("DynamoDB") => Service::Table,
-            Self::Call(_) | Self::Event(_) => Service::Stream,
-        }
-    }
-}
-
-/// What comes back.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Carried {
-    /// An answer.
-    Answer {
-        /// Its HTTP status.
-        status: u16,
-        /// Its body.
-        body: Vec<u8>,
-    },
-    /// A subscription has begun: an answer whose body brings events.
-    Subscribed(Subscription),
-    /// The next bytes of a subscription's body.
-    Pushed(Pushed),
-    /// No server listened.
-    Refused,
-    /// The connection broke.
-    Reset,
-    /// No byte came during the client's whole read timeout.
-    ReadTimeout,
-}
-
-/// The next bytes of a subscription's body.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Pushed {
-    /// A frame, and the subscription after this frame; absent: the body ends.
-    Frame(Bytes, Option<Subscription>),
-    /// No event is due yet.
-    NotYet(Subscription),
-    /// The body ends.
-    Over,
-}
 
 /// An SDK HTTP client whose requests go to the world.
 #[derive(Clone)]
@@ -117,11 +45,11 @@ impl HttpConnector for Connector {
         };
         let content_type = call.content_type.clone();
         let carried = self.outbox.ask(Request::Call(call));
-        let connector = self.clone();
+        let Self { outbox, runtime } = self.clone();
         HttpConnectorFuture::new(async move {
             match carried.await {
                 Carried::Subscribed(subscription) => {
-                    let events = SdkBody::from_body_1_x(Events::new(connector, subscription));
+                    let events = SdkBody::from_body_1_x(Events::new(outbox, runtime, subscription));
                     answer(200, events, "application/vnd.amazon.eventstream".to_owned())
                 }
                 carried => respond(carried, content_type),

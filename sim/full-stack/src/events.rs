@@ -3,18 +3,19 @@
 //! The world gives the next event when the SDK asks for more bytes: so the SDK's reading is the flow control. A fault of
 //! this request is a fault of the connection: a cut in the midst of a frame, a silence, an abort that looks like an end.
 
-use crate::connector::{Carried, Connector, Pushed, Request};
+use crate::carried::{Carried, Pushed, Request};
 use bytes::Bytes;
 use http_body::{Body, Frame};
 use leasehold::Span;
-use leasehold::runtime::BoxFuture;
+use leasehold::runtime::{BoxFuture, Runtime};
 use leasehold_local_aws::http::frames;
 use leasehold_local_aws::kinesis::Subscription;
+use leasehold_testing::harness::Outbox;
 use std::collections::VecDeque;
 use std::fmt;
 use std::io::{self, ErrorKind};
 use std::pin::Pin;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 /// The pause of a body between two looks for an event.
@@ -23,9 +24,12 @@ const LOOK: Span = Span::from_millis(200);
 /// Bytes of the body, or the failure of the connection.
 type Part = Result<Bytes, io::Error>;
 
+/// The way to the world, and the clock of the process.
+type Way = (Outbox<Request, Carried>, Arc<dyn Runtime>);
+
 /// The body of a subscription.
 pub(crate) struct Events {
-    connector: Connector,
+    way: Way,
     ready: VecDeque<Part>,
     state: Mutex<State>,
 }
@@ -53,9 +57,11 @@ impl fmt::Debug for Events {
 }
 
 impl Events {
-    pub(crate) fn new(connector: Connector, subscription: Subscription) -> Self {
+    pub(crate) fn new(
+        outbox: Outbox<Request, Carried>, runtime: Arc<dyn Runtime>, subscription: Subscription,
+    ) -> Self {
         let ready = VecDeque::from([Ok(frames::initial_response())]);
-        Self { connector, ready, state: Mutex::new(State::Idle(subscription)) }
+        Self { way: (outbox, runtime), ready, state: Mutex::new(State::Idle(subscription)) }
     }
 }
 
@@ -66,7 +72,7 @@ impl Body for Events {
     fn poll_frame(
         self: Pin<&mut Self>, cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
-        let Self { connector, ready, state } = self.get_mut();
+        let Self { way, ready, state } = self.get_mut();
         let state = state.get_mut().unwrap_or_else(PoisonError::into_inner);
         loop {
             if let Some(part) = ready.pop_front() {
@@ -74,9 +80,7 @@ impl Body for Events {
             }
             match std::mem::replace(state, State::Over) {
                 State::Over => return Poll::Ready(None),
-                State::Idle(subscription) => {
-                    *state = State::Asked(Box::pin(next(connector.clone(), subscription)))
-                }
+                State::Idle(subscription) => *state = State::Asked(Box::pin(next(way.clone(), subscription))),
                 State::Asked(mut asked) => {
                     let Poll::Ready(Next { parts, then }) = asked.as_mut().poll(cx) else {
                         *state = State::Asked(asked);
@@ -91,8 +95,7 @@ impl Body for Events {
 }
 
 /// Asks for the next event until an event comes.
-async fn next(connector: Connector, mut subscription: Subscription) -> Next {
-    let Connector { outbox, runtime } = connector;
+async fn next((outbox, runtime): Way, mut subscription: Subscription) -> Next {
     loop {
         let (parts, then) = match outbox.ask(Request::Event(subscription)).await {
             Carried::Pushed(Pushed::Frame(frame, then)) => (vec![Ok(frame)], then),

@@ -11,6 +11,7 @@
 //! | room | content |
 //! |---|---|
 //! | [`settings`] | the sizes and options of the worlds |
+//! | [`carried`] | requests to the world, and answers on their way back |
 //! | [`connector`] | the SDK's HTTP client: requests out, answers and failures in |
 //! | `events` | the body of a subscription |
 //! | [`cloud`] | the services, as the SDK reaches them |
@@ -30,6 +31,7 @@
     reason = "madsim stands in place of the clock, the timers, the tasks and the entropy of the process"
 )]
 
+pub mod carried;
 pub mod cloud;
 pub mod connector;
 mod events;

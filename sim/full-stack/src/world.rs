@@ -1,8 +1,9 @@
 //! The host of a world on madsim: a node for every life of a worker, with the clients of the AWS SDK.
 
 use crate::app::App;
+use crate::carried::{Carried, Request};
 use crate::cloud::{Cloud, failure};
-use crate::connector::{Carried, Connector, Request};
+use crate::connector::Connector;
 use crate::runtime::{SimRuntime, elapsed_us};
 use crate::settings;
 use crate::verdict::{Counts, Verdict};
