@@ -31,6 +31,7 @@ type Way = (Outbox<Request, Carried>, Arc<dyn Runtime>);
 pub(crate) struct Events {
     way: Way,
     ready: VecDeque<Part>,
+    /// Never locked: the lock makes a body that can be shared, as the SDK asks.
     state: Mutex<State>,
 }
 
@@ -107,7 +108,10 @@ async fn next((outbox, runtime): Way, mut subscription: Subscription) -> Next {
             // A connection that the peer aborts can look like a body that ends.
             Carried::Pushed(Pushed::Over) | Carried::Refused => (Vec::new(), None),
             Carried::ReadTimeout => (vec![Err(ErrorKind::TimedOut.into())], None),
-            Carried::Reset | Carried::Answer { .. } | Carried::Subscribed(_) => (cut(), None),
+            Carried::Reset => (cut(), None),
+            other @ (Carried::Answer { .. } | Carried::Subscribed(_)) => {
+                panic!("expected the next event of a subscription, found {other:?}")
+            }
         };
         return Next { parts, then };
     }
