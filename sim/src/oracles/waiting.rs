@@ -203,8 +203,11 @@ impl Waiting {
                     known.brought = None;
                 }
             }
-            // A shard that is read by subscription waits for the consumer of its stream, and the consumer is asked for.
-            Fact::Answered { life, ask: Ask::Consumer(stream), how, .. } if how != How::Applied => {
+            // Where shards are read by subscription alone, a shard waits for the consumer of its stream, and the service does
+            // not answer.
+            Fact::Answered { life, ask: Ask::Consumer(stream), how: How::Unknown | How::NotSent, .. }
+                if self.subscribe_pause > 0 =>
+            {
                 let of = self.shards.iter_mut();
                 let of = of.filter(|((shard, of), _)| *of == life && history.streams.of(*shard) == stream);
                 of.for_each(|(_, shard)| shard.readable_since = now);

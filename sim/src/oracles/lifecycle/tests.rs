@@ -145,6 +145,21 @@ fn a_row_that_a_person_edited_since_need_not_be_released() {
     assert_eq!(judged_now(&facts), 0);
 }
 
+#[test]
+fn a_lease_taken_after_an_end_by_hand_need_not_be_released() {
+    let (open, end) = (row(None, 1, Mark::At(5)), row(None, 1, Mark::End));
+    let by_hand = edited(0, open, Some(end));
+    let judged = |first: Option<Fact>, before| {
+        let takes = changed(0, Some(0), Verb::Take, Some(before), Some(row(Some(0), 2, before.checkpoint)));
+        let knows = answered(0, Ask::Write(Verb::Take), 0, 0, How::Applied);
+        let stops = [Fact::ShutdownAsked { life: 0 }, Fact::Stopped { life: 0, fatal: false }];
+        judged(first.into_iter().chain([takes, knows]).chain(stops).map(|fact| (1, fact)))
+    };
+    assert_eq!(judged(Some(by_hand), end), 0);
+    assert_eq!(judged(None, end), 1, "no person wrote the end");
+    assert_eq!(judged(Some(edited(0, open, Some(open))), open), 1, "the taker knows the row");
+}
+
 /// The other program checkpoints by whole items, with the deadline from its memory.
 /// A claim of the other program leaves the guard of the owner in place.
 #[test]

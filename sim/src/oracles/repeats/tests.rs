@@ -76,6 +76,19 @@ fn a_shard_that_ours_released_in_good_order_is_not_read_again() {
 }
 
 #[test]
+fn a_call_that_ends_after_its_blocked_worker_let_go_is_in_no_row() {
+    let release = |at| written(0, Verb::Release, (Some(0), Mark::At(5)), (None, Mark::At(at)));
+    let then = |lets_go: bool, at, first| {
+        let lets_go = lets_go.then_some(Fact::LetsGo { life: 0 });
+        let facts = lets_go.into_iter().chain([processed(0, 0, 12), release(at)]);
+        after(facts.chain(theirs_from(None, Mark::At(at), first)))
+    };
+    assert_eq!(then(true, 10, 11), []);
+    assert_eq!(then(false, 10, 11), [Property::EveryRecordDelivered]);
+    assert_eq!(then(true, 5, 6), [Property::EveryRecordDelivered], "ten were processed before");
+}
+
+#[test]
 fn records_of_a_steal_or_a_crash_come_again() {
     assert_eq!(after(theirs_from(Some(0), Mark::At(5), 6)), []);
     assert_eq!(

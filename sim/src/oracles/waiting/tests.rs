@@ -166,6 +166,28 @@ fn a_shard_is_read_on_while_little_of_it_waits() {
 }
 
 #[test]
+fn a_shard_waits_for_a_consumer_that_the_service_does_not_tell_of() {
+    let (life, shard, token) = (0, 0, 1);
+    let waits = |mode, how: Option<How>| {
+        let opened = [
+            Fact::OpenBegun { life, shard, token },
+            held(life, shard, 1, true, 1_000_000_000),
+            Fact::OpenDone { life, shard, token },
+        ];
+        let opened = opened.map(|fact| (0, fact));
+        let asks = |at: u64| Some((at * 1_000_000, answered(life, Ask::Consumer(0), shard, at, how?)));
+        let facts = opened.into_iter().chain((30..300).step_by(30).filter_map(asks));
+        let reader = config().reader().clone().with_mode(mode);
+        let terms = Terms::plain(config().with_reader(reader));
+        count_under(&terms, Property::ShardsIndependent, facts.chain([(300_000_000, born())]))
+    };
+    assert_eq!(waits(ReadMode::FanOut, Some(How::Unknown)), 0);
+    assert_ne!(waits(ReadMode::FanOut, Some(How::Refused)), 0, "a refusal is an answer");
+    assert_ne!(waits(ReadMode::FanOut, None), 0, "nobody asks");
+    assert_ne!(waits(ReadMode::Polling, Some(How::Unknown)), 0, "polling needs no consumer");
+}
+
+#[test]
 fn with_little_memory_a_shard_may_wait_for_reads_alone() {
     let [records, answer] = fetched(1, 1, 5);
     let found = |tight, more: Vec<(u64, Fact)>| {
