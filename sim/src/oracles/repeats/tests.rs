@@ -76,7 +76,7 @@ fn a_shard_that_ours_released_in_good_order_is_not_read_again() {
 }
 
 #[test]
-fn a_call_that_ends_after_its_blocked_worker_let_go_is_in_no_row() {
+fn a_call_that_ends_after_its_worker_let_go_is_in_no_row() {
     let release = |at| written(0, Verb::Release, (Some(0), Mark::At(5)), (None, Mark::At(at)));
     let then = |lets_go: bool, at, first| {
         let lets_go = lets_go.then_some(Fact::LetsGo { life: 0 });

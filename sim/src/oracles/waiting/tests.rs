@@ -166,7 +166,7 @@ fn a_shard_is_read_on_while_little_of_it_waits() {
 }
 
 #[test]
-fn a_shard_waits_for_a_consumer_that_the_service_does_not_tell_of() {
+fn a_shard_waits_for_a_consumer_the_service_does_not_tell_of() {
     let (life, shard, token) = (0, 0, 1);
     let waits = |mode, how: Option<How>| {
         let opened = [
