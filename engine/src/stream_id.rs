@@ -52,6 +52,10 @@ impl std::error::Error for BadStreamId {}
 
 /// Account, name and creation time of a text that begins with an identifier, and the rest after another `:`, if any.
 fn split(text: &str) -> Option<([&str; 3], Option<&str>)> {
+    // Most keys are names of shards, and every scan splits all keys: the first character decides.
+    if !text.starts_with(|first: char| first.is_ascii_digit()) {
+        return None;
+    }
     let mut parts = text.splitn(4, ':');
     let [account, name, epoch] = [parts.next()?, parts.next()?, parts.next()?];
     let number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());

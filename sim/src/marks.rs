@@ -96,6 +96,7 @@ pub const CATALOGUE: &[(&str, Kind)] = &[
     ("engine/was-given", Common),
     ("engine/yields", Rare("a worker of KCL's format has no turns")),
     ("explicit-checkpoint", Fault),
+    ("failing-writes", Fault),
     ("first-look-wrong", Fault),
     ("foreign-row", Fault),
     ("future-start", Common),

@@ -53,6 +53,8 @@ pub(super) struct Startup {
     claims: Evidence<Claim>,
     /// Failures in a row, and when the next question is asked.
     backoff: Backoff,
+    /// Creations without a known outcome, and when the next creation is asked for.
+    creations: Backoff,
     /// Since when the table is in a passing state.
     table_since: Mono,
     created: bool,
@@ -102,10 +104,14 @@ impl Startup {
     }
 
     fn go(&mut self, cx: &mut Context, step: Step) {
+        self.go_at(cx, step, cx.now());
+    }
+
+    fn go_at(&mut self, cx: &mut Context, step: Step, at: Mono) {
         debug_assert_ne!(self.step, Step::Done, "start-up ends once");
         self.step = step;
         self.backoff.succeeded();
-        self.backoff.wait_until(cx.now());
+        self.backoff.wait_until(at.max(cx.now()));
         self.step(cx);
     }
 
@@ -158,7 +164,7 @@ impl Startup {
                 cx.set_booted();
                 cx.request(Request::Rescan(cx.now()));
             }
-            TableState::Missing if !self.created => self.go(cx, Step::Create),
+            TableState::Missing if !self.created => self.go_at(cx, Step::Create, self.creations.until()),
             TableState::Incompatible => {
                 if self.is_proven(cx, Claim::Incompatible) {
                     cx.request(Request::Stop(Fatal::TableIncompatible { table }));
@@ -211,7 +217,13 @@ impl Startup {
             }
             // Another worker was faster, or an earlier attempt of ours was applied.
             Outcome::Refused(refusal) if refusal.why == Why::InUse => self.go(cx, Step::Table),
-            Outcome::Unknown(_) => self.go(cx, Step::Table),
+            // The table says whether the creation was executed.
+            Outcome::Unknown(_) => {
+                let what = "create the lease table";
+                let again_in = self.creations.failed(cx, "boot", what);
+                cx.trouble(op, None, what, describe(&outcome), again_in);
+                self.go(cx, Step::Table);
+            }
             other => self.failed(cx, op, "create the lease table", &other),
         }
     }

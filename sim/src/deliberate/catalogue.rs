@@ -287,6 +287,7 @@ pub(super) const FILES: &[(&str, &str)] = entries! {
     "unnamed-is-another"
     "unpaced"
     "unread-is-read"
+    "vain-takes-at-once"
     "waits-for-the-given"
     "weak-ends-of-one-moment"
     "wrong-range-refused"

@@ -46,7 +46,7 @@ pub use replica::{Replica, ReplicaFaults, Says, Shows};
 pub use request_fault::{Chance, Deed, RequestFault, Site};
 pub use several::{Absence, SeveralFaults, Trouble, TroubleKind};
 pub use start::{Silence, StartFaults};
-pub use storm::{Service, Storm, StormFaults};
+pub use storm::{Failing, Service, Storm, StormFaults};
 pub use stream::{Reshard, ReshardKind, StreamFaults, Trim};
 pub use suspension::{Meanwhile, Suspension, SuspensionFaults, WallAfter};
 pub use table::{RowEdit, RowEditKind, TableFaults};
@@ -63,7 +63,7 @@ pub struct Faults {
     pub call: CallFaults,
     /// Workers that cannot reach a service.
     pub outage: OutageFaults,
-    /// Services that throttle nearly all requests.
+    /// Services that throttle nearly all requests, or fail nearly all writes.
     pub storm: StormFaults,
     /// Crashes, pauses, replacements.
     pub process: ProcessFaults,

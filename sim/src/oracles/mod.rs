@@ -57,6 +57,7 @@ mod takeover;
 mod throttling;
 mod tidy;
 mod trespass;
+mod vain;
 mod verdict;
 mod view;
 mod waiting;
@@ -260,6 +261,7 @@ oracles! {
     halving: halving::Halving,
     waiting: waiting::Waiting(terms),
     subscriptions: subscriptions::Subscriptions(terms),
+    vain: vain::Vain(terms),
 }
 
 impl Oracles {

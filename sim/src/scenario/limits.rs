@@ -141,6 +141,10 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
         span("faults.storm.storms.until", storm.until)?;
         rate("faults.storm.storms.throttled", storm.throttled)?;
     }
+    for failing in &plan.faults.storm.failing {
+        span("faults.storm.failing.until", failing.until)?;
+        rate("faults.storm.failing.failed", failing.failed)?;
+    }
     let of_stream = |name: &str, stream: u32| {
         let streams = plan.streams;
         if stream < streams && streams > 1 {

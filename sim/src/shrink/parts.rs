@@ -1,8 +1,8 @@
 //! The faults of a world as a list of parts. Each part can be taken away.
 
 use crate::faults::{
-    Absence, Interruption, InterruptionKind, Outage, PermanentLoss, RequestFault, Reshard, RowEdit, Silence,
-    Storm, Suspension, Trim, Trouble, Upgrade, WallStep,
+    Absence, Failing, Interruption, InterruptionKind, Outage, PermanentLoss, RequestFault, Reshard, RowEdit,
+    Silence, Storm, Suspension, Trim, Trouble, Upgrade, WallStep,
 };
 use crate::swarm::Plan;
 
@@ -101,6 +101,7 @@ macro_rules! parts {
 parts! {
     Outage(Outage) in outage.outages at from and until of worker;
     Storm(Storm) in storm.storms at from and until;
+    Failing(Failing) in storm.failing at from and until;
     Upgrade(Upgrade) in upgrade.turns at at and gap_us of worker;
     WallStep(WallStep) in clock.steps at at of worker;
     Suspension(Suspension) in suspension.suspensions at at of worker;

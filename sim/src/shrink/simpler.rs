@@ -49,6 +49,7 @@ fn no_rates(plan: &mut Plan) {
     }
     (call.slow_us, call.late_us, call.weather_us) = (0, 0, 0);
     plan.faults.storm.storms.clear();
+    plan.faults.storm.failing.clear();
     let process = &mut plan.faults.process;
     (process.crash_on_write, process.crash_on_write_most, process.crash_on_take) = (0, 0, 0);
     (process.pause_on_answer, process.pause_us, process.stop_on_take) = (0, 0, 0);

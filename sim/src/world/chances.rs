@@ -165,7 +165,7 @@ impl Chances {
     fn draw_call(
         &mut self, cx: &mut Context, site: Site, roll: &mut Roll, way_us: u64, owned: bool,
     ) -> Vec<Chance> {
-        let (mut found, mut stormy) = (Vec::new(), false);
+        let (mut found, mut stormy, mut failed) = (Vec::new(), false, false);
         let faults = &cx.plan().faults;
         let deed = site.deed;
         let of_lease = |lease| deed.is_write() && site.shard.is_some() && site.shard == lease;
@@ -178,6 +178,9 @@ impl Chances {
         } else if is_stormy(cx, site) {
             stormy = true;
             found.push(Chance::Throttled);
+        } else if is_failed(cx, site) {
+            failed = true;
+            found.push(Chance::ServerError { executed: false });
         } else if !faults.call.rests(cx.draws(), cx.now()) {
             if deed == Deed::Fetch {
                 faults.stream.chances(roll, &mut found);
@@ -212,6 +215,9 @@ impl Chances {
         }
         if stormy {
             cx.mark("throttle-storm");
+        }
+        if failed {
+            cx.mark("failing-writes");
         }
         found
     }
@@ -257,6 +263,12 @@ fn is_stormy(cx: &Context, site: Site) -> bool {
     let service = if site.deed.is_of_table() { Service::Table } else { Service::Stream };
     let rate = cx.plan().faults.storm.rate(service, cx.now());
     rate > 0 && site.deed != Deed::Setup && cx.draws().roll("storm", site.key()).happens(rate)
+}
+
+/// Whether the lease table fails a write.
+fn is_failed(cx: &Context, site: Site) -> bool {
+    let rate = if site.deed.is_write() { cx.plan().faults.storm.fails(cx.now()) } else { 0 };
+    rate > 0 && cx.draws().roll("failing-writes", site.key()).happens(rate)
 }
 
 /// The deed of a request.

@@ -9,7 +9,7 @@ use super::lane::{Began, Lane};
 use super::ownership::Ownership;
 use crate::began;
 use crate::ids::{FencingToken, LeaseIx, OpId, WorkerId};
-use crate::input::{Outcome, Reply, Why};
+use crate::input::{Cause, Outcome, Reply, Why};
 use crate::notice::{Notice, TakeReason};
 use crate::output::TableOp;
 use crate::position::Checkpoint;
@@ -53,6 +53,8 @@ pub(super) struct Acquisition {
     failures: u32,
     /// The last attempt was refused.
     refused: bool,
+    /// The last write without a known outcome, until the row is read.
+    unknown: Option<(OpId, Cause)>,
     /// The news known when the attempt was last weighed.
     weighed: u64,
     /// How often the row was found renewed by its owner.
@@ -86,6 +88,7 @@ impl Acquisition {
             first_emitted: now,
             failures: 0,
             refused: false,
+            unknown: None,
             weighed: news,
             chases,
             flight: Flight::Pause(now),
@@ -279,8 +282,9 @@ impl HeldLeases {
                 }
             }
             // A read says whether a write of unknown outcome was applied.
-            Outcome::Unknown(_) if !reading => {
+            Outcome::Unknown(cause) if !reading => {
                 acquisition.refused = false;
+                acquisition.unknown = Some((op, cause));
                 self.read_row(cx, leases, ix);
             }
             other => {
@@ -325,10 +329,9 @@ enum Verdict {
     Applied,
     /// The row is ours, but it may have been handed over to us after all, and earlier, which leaves a row like ours.
     HandedToUs,
-    /// None was applied, or not yet. The same guard makes a second attempt safe beside a late first one.
-    NotYet,
-    /// The row is as the guard expects it, and the write was refused all the same.
-    Refused,
+    /// The row is as the guard expects the row: no write was applied, or not yet. The same guard makes a second attempt safe
+    /// beside a late first one.
+    InVain,
     /// The row has moved on: its owner has renewed the lease since the scan, and may do so during every scan.
     Renewed,
     /// The row has moved on.
@@ -344,11 +347,8 @@ impl Acquisition {
             };
         }
         let same = row.owner == self.from && row.checkpoint == self.checkpoint && row.stream == self.named;
-        if row.counter == self.counter && same && self.refused {
-            return Verdict::Refused;
-        }
-        if row.counter == self.counter && same && self.failures < MAX_TRIES {
-            return Verdict::NotYet;
+        if row.counter == self.counter && same {
+            return Verdict::InVain;
         }
         let renewed =
             self.steals() && row.owner == self.from && row.handing_over.is_none() && !row.checkpoint.is_end();
@@ -384,11 +384,7 @@ impl HeldLeases {
                 leases.observe_now(cx, row);
                 self.take(cx, leases, ix, TakeReason::Ours);
             }
-            Verdict::NotYet => {
-                acquisition.flight = Flight::Pause(cx.now());
-                self.take_step(cx, leases, ix);
-            }
-            Verdict::Refused => self.on_unexplained(cx, leases, ix, op),
+            Verdict::InVain => self.on_vain_take(cx, leases, ix, op),
             Verdict::Renewed => {
                 let (why, chases) = (acquisition.why.clone(), acquisition.chases);
                 let owner = row.actual_owner().cloned();
@@ -412,20 +408,29 @@ impl HeldLeases {
         }
     }
 
-    /// The row is as the guard expects the row, and the write was refused. The write is tried again after a pause. The lease counts such
-    /// refusals, and the next attempt goes on with that count: an attempt ends whenever the worker's share changes.
-    fn on_unexplained(&mut self, cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx, op: OpId) {
-        let Some((key, again_in, times)) = leases.count_refusal(cx, ix) else {
-            return cx.broken("a lease whose take was refused is known");
+    /// The row is as the guard expects the row after a write that was refused, or without a known outcome. A single write
+    /// may have been lost on its way: the second write follows at once. Further writes come after growing pauses. The lease
+    /// counts them, and the next attempt goes on with that count: an attempt ends whenever the worker's share changes.
+    fn on_vain_take(&mut self, cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx, op: OpId) {
+        let counted = leases.count_vain_take(cx, ix);
+        let (Some(acquisition), Some((key, pause, times))) = (self.actions.acquisition_mut(ix), counted)
+        else {
+            return cx.broken("a lease whose take had no effect is known and being taken");
         };
+        let unknown = acquisition.unknown.take().filter(|_| !acquisition.refused);
+        let at_once = unknown.is_some() && times == 1;
+        let again_in = if at_once { Span::ZERO } else { pause };
+        acquisition.refused = false;
+        acquisition.flight = Flight::Pause(cx.now() + again_in);
         if times >= MAX_TRIES {
             self.give_up(leases, ix);
         }
-        cx.trouble(op, Some(key.clone()), format!("take {key}"), unexplained(times), again_in);
-        let until = cx.now() + again_in;
-        if let Some(acquisition) = self.actions.acquisition_mut(ix) {
-            acquisition.refused = false;
-            acquisition.flight = Flight::Pause(until);
+        if !at_once {
+            let (op, how) = match unknown {
+                Some((write, cause)) => (write, describe(&Outcome::Unknown(cause))),
+                None => (op, unexplained(times)),
+            };
+            cx.trouble(op, Some(key.clone()), format!("take {key}"), how, again_in);
         }
         self.take_step(cx, leases, ix);
     }

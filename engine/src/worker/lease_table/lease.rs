@@ -46,8 +46,8 @@ pub(in crate::worker) struct Lease {
     /// An attempt to steal the lease was given up, and may have been applied: the lease's owner may believe in the
     /// lease beside us.
     pub(super) prior_owner_may_believe: bool,
-    /// Our attempts to take the lease that the service refused though the row is as the write expects.
-    pub(super) refused: Backoff,
+    /// Our takes without effect: the row is still as the takes expect the row.
+    pub(super) vain_takes: Backoff,
     /// The last listing showed that the checkpoint of the row is no place in the shard.
     pub(super) spoiled: bool,
 }
@@ -70,7 +70,7 @@ impl Lease {
             moved: false,
             unwatched: false,
             prior_owner_may_believe: false,
-            refused: Backoff::default(),
+            vain_takes: Backoff::default(),
             spoiled: false,
         }
     }
@@ -167,9 +167,9 @@ impl Lease {
         self.prior_owner_may_believe
     }
 
-    /// Whether the lease itself permits a take: its row is not spoiled, and enough time has passed since refusals.
+    /// Whether the lease itself permits a take: its row is not spoiled, and enough time has passed since takes without effect.
     pub(in crate::worker) fn may_be_taken(&self, cx: &Context) -> bool {
-        !self.is_spoiled() && cx.now() >= self.refused.until()
+        !self.is_spoiled() && cx.now() >= self.vain_takes.until()
     }
 
     /// Whether the lease is this worker's, without an action of this worker on the lease, and of a known stream.

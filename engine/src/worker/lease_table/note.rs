@@ -171,14 +171,14 @@ impl LeaseTable {
         self.news += u64::from(comes_to_us);
     }
 
-    /// Counts a take that was refused though the row is as the take expects the row. Returns the lease, the pause before the next
-    /// take, and the number of such refusals since the row last changed.
-    pub(in crate::worker) fn count_refusal(
+    /// Counts a take without effect: the row is still as the take expects the row. Returns the lease, the pause before the
+    /// next take, and the number of such takes since the row last changed.
+    pub(in crate::worker) fn count_vain_take(
         &mut self, cx: &Context, ix: LeaseIx,
     ) -> Option<(LeaseKey, Span, u32)> {
         let lease = self.get_mut(ix)?;
-        let pause = lease.refused.failed(cx, "refused take", lease.key.as_str());
-        Some((lease.key.clone(), pause, lease.refused.failures()))
+        let pause = lease.vain_takes.failed(cx, "refused take", lease.key.as_str());
+        Some((lease.key.clone(), pause, lease.vain_takes.failures()))
     }
 
     /// A held lease may have changed, or is held from now on, after its acquisition.
@@ -193,7 +193,7 @@ impl LeaseTable {
             return;
         };
         lease.prior_owner_may_believe = false;
-        lease.refused.succeeded();
+        lease.vain_takes.succeeded();
         lease.note = Some(Box::new(Note::Held { held: HeldNote::new(now), doubted: false }));
     }
 

@@ -101,7 +101,7 @@ impl Lease {
         self.row = Some(LeaseRow { range, ..row });
         if !same {
             self.observed_at = now;
-            self.refused.succeeded();
+            self.vain_takes.succeeded();
             self.moved = renewed || kept && self.moved;
             self.unwatched = apart > longest;
         }

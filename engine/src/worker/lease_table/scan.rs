@@ -209,14 +209,18 @@ impl Scan {
                 return None;
             }
         };
-        self.backoff.succeeded();
         self.pages += 1;
         leases.news += 1;
-        // A service that repeats a cursor would keep the worker in one scan for ever.
+        // A page that names its own beginning as the next page says nothing of the rows that follow.
         let stuck = page.next.is_some() && page.next == self.cursor;
         self.cursor = page.next.clone();
         self.take_rows(cx, leases, page);
-        if self.cursor.is_some() && !stuck {
+        if stuck {
+            self.fails(cx, op, "the page names its own beginning as the next page".to_owned());
+            return None;
+        }
+        self.backoff.succeeded();
+        if self.cursor.is_some() {
             self.next_at = cx.now();
             self.step(cx, leases);
             return None;
@@ -228,10 +232,15 @@ impl Scan {
         if matches!(outcome, Outcome::Refused(refusal) if refusal.why == Why::NotFound) {
             cx.request(Request::DoubtTable);
         }
+        self.fails(cx, op, describe(outcome));
+    }
+
+    /// The same page is asked for again after a pause.
+    fn fails(&mut self, cx: &mut Context, op: OpId, how: String) {
         self.failed = pace::MAX_DOUBLINGS.min(self.failed + 1);
         let again_in = self.backoff.failed(cx, "scan", "");
         self.next_at = self.backoff.until();
-        cx.trouble(op, None, "scan the lease table", describe(outcome), again_in);
+        cx.trouble(op, None, "scan the lease table", how, again_in);
     }
 
     fn take_rows(&mut self, cx: &mut Context, leases: &mut LeaseTable, page: ScanPage) {

@@ -140,3 +140,28 @@ fn a_question_that_failed_is_asked_again_after_a_pause() {
     startup.step(&mut cx);
     assert_eq!(cx.did().effects(), looks_at_table());
 }
+
+#[test]
+fn creations_of_unknown_outcome_are_repeated_ever_more_seldom() {
+    let (mut cx, mut startup, mut op) = at_table();
+    let mut pauses = Vec::new();
+    for _ in 0..8 {
+        startup.on_table_state(&mut cx, op, table(TableState::Missing));
+        let pause = startup.wake_at().since(cx.now());
+        if startup.wake_at() != Mono::NEVER {
+            pauses.push(pause);
+            cx.later(pause);
+            startup.step(&mut cx);
+        }
+        let (create, effect) = cx.did().command();
+        assert_eq!(effect, Effect::Table(TableOp::Create));
+        startup.on_table_created(&mut cx, create, testing::unknown());
+        let did = cx.did();
+        assert_eq!((did.told(), did.effects()), (vec!["trouble"], looks_at_table()));
+        op = did.op();
+    }
+    assert_eq!(pauses.len(), 7, "the first creation comes at once");
+    assert!(pauses[6] >= cx.config().retry_max.per(2), "{pauses:?}");
+    startup.on_table_state(&mut cx, op, table(TableState::Usable));
+    assert!(cx.is_booted());
+}

@@ -2,7 +2,7 @@
 
 use crate::ids::LeaseIx;
 use crate::input::{Outcome, Why};
-use crate::notice::TakeReason;
+use crate::notice::{Notice, TakeReason};
 use crate::output::{Effect, TableOp};
 use crate::row::{Change, LeaseRow};
 use crate::worker::context::Context;
@@ -197,4 +197,36 @@ fn a_take_refused_without_a_reason_is_repeated_ever_more_seldom() {
     answer(&mut cx, &mut room, &mut leases, ix, refused_by(row("a")));
     leases.observe_now(&cx, LeaseRow { counter: 3, ..row("a") });
     assert_eq!(available(&cx, &leases), 1);
+}
+
+#[test]
+fn takes_of_unknown_outcome_are_repeated_ever_more_seldom() {
+    let gone = || owned("a", "gone", 7);
+    let (mut cx, mut room, mut leases, ix) = taking(gone(), TakeReason::Unowned);
+    let mut pauses = Vec::new();
+    for times in 1..=MAX_TRIES {
+        let did = answer(&mut cx, &mut room, &mut leases, ix, unknown());
+        let op = did.op();
+        let (_, emitted) = cx.settle(op).expect("the row is read");
+        room.on_lane(&mut cx, &mut leases, ix, op, emitted, shown(Some(gone())));
+        if times == 1 {
+            // A single write may have been lost on its way.
+            continue;
+        }
+        let did = cx.did();
+        assert_eq!(did.effects(), []);
+        let [Notice::Trouble { again_in, .. }] = did.notices() else {
+            panic!("expected the failed take to be told, found {:?}", did.told());
+        };
+        pauses.push(*again_in);
+        if times < MAX_TRIES {
+            cx.later(*again_in);
+            room.step(&mut cx, &mut leases, ix);
+        }
+    }
+    assert!(pauses.windows(2).all(|pair| pair[0] < pair[1]), "{pauses:?}");
+    let may_be_taken = |cx: &Context, leases: &LeaseTable| leases.get(ix).unwrap().may_be_taken(cx);
+    assert!(leases.busy() == 0 && !may_be_taken(&cx, &leases), "the next scan leaves the lease alone, too");
+    cx.later(cx.config().retry_max);
+    assert!(may_be_taken(&cx, &leases));
 }

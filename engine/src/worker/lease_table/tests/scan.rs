@@ -72,14 +72,23 @@ fn a_lease_that_a_whole_scan_lacks_is_forgotten_unless_held() {
 }
 
 #[test]
-fn a_service_that_repeats_a_cursor_does_not_keep_us_in_one_scan() {
+fn a_page_that_repeats_its_cursor_is_asked_for_after_a_pause() {
     let (mut cx, mut leases, mut scan) = stage_of(Scan::default());
     scan.step(&mut cx, &mut leases);
     let op = cx.did().op();
     scan.on_page(&mut cx, &mut leases, op, page(vec![], Some("a")));
-    let op = cx.did().op();
-    let scanned = scan.on_page(&mut cx, &mut leases, op, page(vec![], Some("a")));
-    assert!(scanned.is_some());
+    for _ in 0..2 {
+        let op = cx.did().op();
+        assert!(scan.on_page(&mut cx, &mut leases, op, page(vec![], Some("a"))).is_none());
+        let did = cx.did();
+        assert_eq!((did.told(), did.effects()), (vec!["trouble"], vec![]));
+        cx.later(cx.config().retry_max);
+        scan.step(&mut cx, &mut leases);
+    }
+    let did = cx.did();
+    assert_eq!(did.effects(), [asks_after(Some("a"))]);
+    let scanned = scan.on_page(&mut cx, &mut leases, did.op(), page(vec![row("there")], None));
+    assert!(scanned.is_some() && leases.row("there").is_some());
 }
 
 #[test]
