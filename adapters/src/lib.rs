@@ -82,6 +82,7 @@ mod misplaced;
 mod observe;
 #[cfg(feature = "tokio-runtime")]
 mod own_thread;
+mod page_watch;
 mod patient;
 mod per_shard;
 mod ports;
@@ -93,7 +94,6 @@ mod recorder;
 mod report;
 mod requests;
 pub mod runtime;
-mod scan_watch;
 mod shards;
 #[cfg(feature = "signal")]
 mod signal;

@@ -9,10 +9,10 @@ use crate::handovers::Handovers;
 use crate::machine::Machine;
 use crate::metrics::{self, Meter};
 use crate::misplaced::show_misplaced;
+use crate::page_watch::PageWatch;
 use crate::ports::{Consumed, Failure, Kind};
 use crate::pulse::Polls;
 use crate::requests::{Requests, show_consumed};
-use crate::scan_watch::ScanWatch;
 use crate::store::Store;
 use crate::together::Together;
 use crate::troubles::{Trouble, Troubles};
@@ -46,7 +46,7 @@ pub(crate) struct Observer {
     /// How the last request for each lease failed, until its shard moves again.
     said: BTreeMap<LeaseKey, String>,
     waits: Waits,
-    scan: ScanWatch,
+    pages: PageWatch,
     requests: Requests,
     handovers: Handovers,
     board: BoardWriter,
@@ -74,7 +74,7 @@ impl Observer {
             together: Together::default(),
             said: BTreeMap::new(),
             waits: Waits::default(),
-            scan: ScanWatch::default(),
+            pages: PageWatch::default(),
             requests: Requests::default(),
             handovers: Handovers::default(),
             board: BoardWriter::default(),
@@ -249,7 +249,7 @@ impl Observer {
         if let Some(line) = self.waits.outcome(at, op, outcome, &self.meter) {
             self.warn_of_waiting(&line);
         }
-        if let Some(line) = self.scan.outcome(at, op, outcome) {
+        if let Some(line) = self.pages.outcome(at, op, outcome) {
             self.warn_of_waiting(&line);
         }
         for line in self.troubles.outcome(at, kind, op, outcome, failure) {
@@ -293,7 +293,7 @@ impl Observer {
         self.meter.count(&metrics::COMMANDS, [kind.name().into()], 1);
         self.requests.begin(now, op, effect);
         self.waits.command(op, effect);
-        self.scan.command(now, op, effect);
+        self.pages.command(now, op, effect);
         self.handovers.command(&self.meter, now, op, effect);
     }
 

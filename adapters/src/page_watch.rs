@@ -1,69 +1,121 @@
-//! A scan of the lease table that does not come to its end, in few lines of the log.
+//! Scans of the lease table and listings of shards that do not come to their ends, in few lines of the log.
 //!
-//! Each page of a scan says where the next page begins. A service whose pages always name a next page keeps the worker in one scan,
-//! and the worker asks for page after page without a failure.
+//! Each page says whether a next page follows. A service whose pages always name a next page keeps the worker in one scan or one
+//! listing, and the worker asks for page after page without a failure.
 
 use leasehold_engine::ids::OpId;
 use leasehold_engine::input::{Outcome, Reply};
-use leasehold_engine::output::{Effect, TableOp};
+use leasehold_engine::output::{Effect, StreamOp, TableOp};
+use leasehold_engine::stream_id::StreamId;
 use leasehold_engine::time::{Mono, Span};
 use std::collections::BTreeMap;
 
-/// A scan of this length is told, and so are so many empty pages in a row.
+/// A sequence of pages of this length is told, and so are so many empty pages in a row.
 const LONG: Span = Span::from_secs(60);
 const EMPTY: u32 = 100;
 /// The least time between two lines.
 const PAUSE: Span = Span::from_secs(60);
 
-/// The scan that runs.
-#[derive(Debug, Default)]
-pub(crate) struct ScanWatch {
-    /// The pages that are not answered: whether each is the first of its scan.
-    asked: BTreeMap<OpId, bool>,
-    /// When the scan began; absent: no scan is under way.
-    began: Option<Mono>,
-    pages: u32,
-    rows: usize,
-    /// How many pages in a row had no row.
-    empty: u32,
-    told: Option<Mono>,
+/// The contents of the pages.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Of {
+    /// Rows of the lease table.
+    Rows,
+    /// Shards. The stream is named where a worker reads several.
+    Shards(Option<StreamId>),
 }
 
-impl ScanWatch {
+impl Of {
+    /// The contents of a page, and whether the page is the first one. Absent: the command asks for no page.
+    fn asked(effect: &Effect) -> Option<(Self, bool)> {
+        match effect {
+            Effect::Table(TableOp::Scan { after, .. }) => Some((Of::Rows, after.is_none())),
+            Effect::Stream(StreamOp::ListShards { after, .. }) => Some((Of::Shards(None), after.is_none())),
+            Effect::StreamOf(stream, StreamOp::ListShards { after, .. }) => {
+                Some((Of::Shards(Some(stream.clone())), after.is_none()))
+            }
+            _ => None,
+        }
+    }
+
+    /// What runs, what its pages have, what waits for its end, and the service.
+    fn words(&self) -> [String; 4] {
+        let words = |act: &str, items: &str, waits: &str, service: &str| {
+            [act, items, waits, service].map(str::to_owned)
+        };
+        match self {
+            Of::Rows => words("a scan of the lease table", "rows", "no lease is taken", "DynamoDB"),
+            Of::Shards(None) => words("a listing of shards", "shards", "no lease is created", "Kinesis"),
+            Of::Shards(Some(stream)) => words(
+                &format!("a listing of the shards of {stream}"),
+                "shards",
+                "no lease is created",
+                "Kinesis",
+            ),
+        }
+    }
+}
+
+/// The pages of one scan or listing that is under way.
+#[derive(Clone, Debug, Default)]
+struct Pages {
+    began: Mono,
+    pages: u32,
+    items: usize,
+    /// How many pages in a row had no item.
+    empty: u32,
+}
+
+/// The scans and listings that run.
+#[derive(Debug, Default)]
+pub(crate) struct PageWatch {
+    /// The pages that are not answered.
+    asked: BTreeMap<OpId, Of>,
+    running: BTreeMap<Of, Pages>,
+    told: BTreeMap<Of, Mono>,
+}
+
+impl PageWatch {
     /// A command begins.
     pub(crate) fn command(&mut self, now: Mono, op: OpId, effect: &Effect) {
-        if let Effect::Table(TableOp::Scan { after, .. }) = effect {
-            self.asked.insert(op, after.is_none());
-            if after.is_none() {
-                let (asked, told) = (std::mem::take(&mut self.asked), self.told);
-                *self = Self { asked, told, began: Some(now), ..Self::default() };
-            }
+        let Some((of, first)) = Of::asked(effect) else {
+            return;
+        };
+        if first {
+            self.asked.retain(|_, asked| *asked != of);
+            self.running.insert(of.clone(), Pages { began: now, ..Pages::default() });
         }
+        self.asked.insert(op, of);
     }
 
     /// A command has ended. A line, if one is due.
     pub(crate) fn outcome(&mut self, now: Mono, op: OpId, outcome: &Outcome) -> Option<String> {
-        self.asked.remove(&op)?;
-        let Outcome::Applied(Reply::Page(page)) = outcome else {
-            return None;
+        let of = self.asked.remove(&op)?;
+        let (items, more) = match outcome {
+            Outcome::Applied(Reply::Page(page)) => (page.rows.len(), page.next.is_some()),
+            Outcome::Applied(Reply::Shards(page)) => (page.shards.len(), page.more),
+            _ => return None,
         };
-        self.pages = self.pages.saturating_add(1);
-        self.rows = self.rows.saturating_add(page.rows.len());
-        self.empty = if page.rows.is_empty() { self.empty.saturating_add(1) } else { 0 };
-        if page.next.is_none() {
-            self.began = None;
-        }
-        let lasts = now.since(self.began?);
-        let quiet = self.told.is_none_or(|told| now.since(told) >= PAUSE);
-        if !quiet || (lasts < LONG && self.empty < EMPTY) {
+        let pages = self.running.get_mut(&of)?;
+        pages.pages = pages.pages.saturating_add(1);
+        pages.items = pages.items.saturating_add(items);
+        pages.empty = if items == 0 { pages.empty.saturating_add(1) } else { 0 };
+        if !more {
+            self.running.remove(&of);
             return None;
         }
-        self.told = Some(now);
-        let Self { pages, rows, empty, .. } = self;
+        let lasts = now.since(pages.began);
+        let quiet = self.told.get(&of).is_none_or(|told| now.since(*told) >= PAUSE);
+        if !quiet || (lasts < LONG && pages.empty < EMPTY) {
+            return None;
+        }
+        let Pages { pages, items, empty, .. } = *pages;
+        let [act, contents, waits, service] = of.words();
+        self.told.insert(of, now);
         Some(format!(
-            "expected a scan of the lease table to come to its end, found that it has lasted for {lasts} so far, with {pages} pages, \
-             {rows} rows and a next page after each ({empty} empty pages in a row); scanning on, and no lease is taken before its \
-             end; see whether the endpoint of the client is that of DynamoDB"
+            "expected {act} to come to its end, found that it has lasted for {lasts} so far, with {pages} pages, {items} {contents} \
+             and a next page after each ({empty} empty pages in a row); going on, and {waits} before its end; see whether the \
+             endpoint of the client is that of {service}"
         ))
     }
 }
@@ -72,11 +124,12 @@ impl ScanWatch {
 mod tests {
     use super::*;
     use crate::testing::op;
-    use leasehold_engine::input::ScanPage;
+    use leasehold_engine::input::{ScanPage, ShardPage};
+    use leasehold_engine::output::ShardFilter;
     use leasehold_engine::row::RowRead;
 
     /// One page, at a time in seconds. `next`: the place of the next page.
-    fn page(watch: &mut ScanWatch, second: u64, first: bool, rows: usize, next: bool) -> Option<String> {
+    fn page(watch: &mut PageWatch, second: u64, first: bool, rows: usize, next: bool) -> Option<String> {
         let now = Mono(0) + Span::from_secs(second);
         let key = |name: &str| leasehold_engine::ids::LeaseKey::from(name);
         let after = (!first).then(|| key("a"));
@@ -88,21 +141,39 @@ mod tests {
 
     #[test]
     fn a_scan_without_an_end_is_told_once_a_minute() {
-        let mut watch = ScanWatch::default();
-        let told = |watch: &mut ScanWatch, rows| {
+        let mut watch = PageWatch::default();
+        let told = |watch: &mut PageWatch, rows| {
             let told = (0..200).filter(|at| page(watch, *at, *at == 0, rows, true).is_some());
             told.collect::<Vec<u64>>()
         };
         assert_eq!(told(&mut watch, 1), [60, 120, 180]);
-        let mut watch = ScanWatch::default();
+        let mut watch = PageWatch::default();
         assert_eq!(told(&mut watch, 0), [60, 120, 180]);
         let line = page(&mut watch, 240, false, 0, true).unwrap();
         assert!(line.contains("lasted for 240.000s so far, with 201 pages, 0 rows"), "{line}");
     }
 
     #[test]
+    fn a_listing_without_an_end_is_told_with_its_stream() {
+        let mut watch = PageWatch::default();
+        let streams: [StreamId; 2] = ["1:a:1", "1:b:1"].map(|id| id.parse().unwrap());
+        let at = Mono(0) + Span::from_secs(1);
+        let mut list = |n: u64, more| {
+            let after = (n >= 2).then(|| op(n - 2));
+            let listing = StreamOp::ListShards { filter: ShardFilter::All, after };
+            watch.command(at, op(n), &Effect::StreamOf(streams[n as usize % 2].clone(), listing));
+            watch.outcome(at, op(n), &Outcome::Applied(Reply::Shards(ShardPage { shards: Vec::new(), more })))
+        };
+        let lines: Vec<String> = (0..300).filter_map(|n| list(n, n % 2 == 0 || n < 20)).collect();
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        assert!(
+            lines[0].contains("a listing of the shards of 1:a:1") && lines[0].contains("100 pages, 0 shards")
+        );
+    }
+
+    #[test]
     fn many_empty_pages_are_told_sooner_and_scans_that_end_are_not() {
-        let mut watch = ScanWatch::default();
+        let mut watch = PageWatch::default();
         let at = Mono(0) + Span::from_secs(1);
         let lines = (0..300).filter(|n| {
             let after = (*n > 0).then(|| "a".into());
@@ -111,7 +182,7 @@ mod tests {
             watch.outcome(at, op(*n), &Outcome::Applied(Reply::Page(empty))).is_some()
         });
         assert_eq!(lines.collect::<Vec<u64>>(), [u64::from(EMPTY) - 1]);
-        let mut watch = ScanWatch::default();
+        let mut watch = PageWatch::default();
         for second in (0..2_000).step_by(2) {
             assert_eq!(page(&mut watch, second, true, 0, true), None);
             assert_eq!(page(&mut watch, second + 1, false, 0, false), None);
