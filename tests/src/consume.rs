@@ -15,12 +15,14 @@ pub struct Target {
     pub format: &'static str,
     /// Further options.
     pub more: &'static [&'static str],
+    /// The most descriptors that the system allows (`ulimit -n`); absent: as many as this process may have.
+    pub descriptors: Option<u32>,
 }
 
 impl Target {
     /// With leases as KCL keeps them.
     pub fn new(program: &str, place: Place) -> Self {
-        Self { program: program.into(), place, format: "kcl", more: &[] }
+        Self { program: program.into(), place, format: "kcl", more: &[], descriptors: None }
     }
 
     /// Starts a consumer.
@@ -29,7 +31,15 @@ impl Target {
     /// If it cannot be started.
     pub fn start(&self, worker: &str) -> Member {
         let Place { kinesis, dynamodb, stream, application, .. } = &self.place;
-        let mut command = Command::new(&self.program);
+        let mut command = match self.descriptors {
+            None => Command::new(&self.program),
+            Some(most) => {
+                let mut shell = Command::new("sh");
+                let limited = format!("ulimit -n {most} && exec \"$0\" \"$@\"");
+                shell.args(["-c", &limited]).arg(&self.program);
+                shell
+            }
+        };
         command
             .args(["consume", "--text", "--region", "us-east-1"])
             .args(["--stream", stream])

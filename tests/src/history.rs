@@ -15,6 +15,8 @@ pub struct Seen {
     pub worker: String,
     /// The record.
     pub record: Printed,
+    /// The time from the record's arrival in the stream, if the worker tells the arrival.
+    pub late: Option<Duration>,
 }
 
 /// The reason for a shard's move from one worker to the next.
@@ -183,7 +185,9 @@ mod tests {
                 sequence: sequence.to_string(),
                 data: format!("{sequence:06}"),
                 session,
+                arrival: None,
             },
+            late: None,
         }
     }
 

@@ -1,11 +1,13 @@
 //! Workers as processes of their own, and the records that they print.
 
 use crate::process::Process;
+use leasehold::aws::kinesis::primitives::{DateTime, DateTimeFormat as Format};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::SystemTime;
 
 /// Where everything is that a worker needs.
 #[derive(Clone, Debug)]
@@ -100,6 +102,8 @@ pub struct Printed {
     /// The number of the worker's holding of the shard, by the fencing token or another number; 0 if the program does
     /// not tell the number.
     pub session: u64,
+    /// When the stream got the record, if the program tells the time.
+    pub arrival: Option<SystemTime>,
 }
 
 impl Printed {
@@ -118,6 +122,7 @@ impl Printed {
             sequence: text("sequence"),
             data: text("data"),
             session: ["token", "session"].iter().find_map(|name| line.get(name)?.as_u64()).unwrap_or(0),
+            arrival: line.get("arrival").and_then(Value::as_str).map(time),
         }
     }
 
@@ -126,6 +131,12 @@ impl Printed {
         let digits = self.sequence.trim_start_matches('0');
         (digits.len(), digits)
     }
+}
+
+/// Reads a time as in RFC 3339.
+fn time(text: &str) -> SystemTime {
+    let time = DateTime::from_str(text, Format::DateTime).expect("a time");
+    SystemTime::try_from(time).expect("a time of this system")
 }
 
 /// Records of a shard printed after a later record of the same shard. A consumer prints no record out of order while

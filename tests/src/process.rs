@@ -27,6 +27,11 @@ impl Process {
         Ok(Self { child, log })
     }
 
+    /// The number that the system knows the process by.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Ends it at once, as `kill -9` does.
     ///
     /// # Errors

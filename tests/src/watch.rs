@@ -104,6 +104,11 @@ impl Watch {
         lock(&self.watched).left.get(worker).copied()
     }
 
+    /// The time since the watch began.
+    pub fn now(&self) -> Duration {
+        self.began.elapsed()
+    }
+
     /// All hand-overs so far.
     pub fn handovers(&self) -> Vec<Handover> {
         let seen = self.seen();
@@ -146,11 +151,9 @@ impl Watched {
                     let event = (event.to_owned(), text("shard").unwrap_or_default().to_owned());
                     self.events.entry(tail.worker.clone()).or_default().push(event);
                 } else {
-                    self.seen.push(Seen {
-                        at: now,
-                        worker: tail.worker.clone(),
-                        record: Printed::read(&value),
-                    });
+                    let record = Printed::read(&value);
+                    let late = record.arrival.map(|arrival| arrival.elapsed().unwrap_or_default());
+                    self.seen.push(Seen { at: now, worker: tail.worker.clone(), record, late });
                 }
             }
         }

@@ -148,6 +148,23 @@ impl Fleet {
         }
     }
 
+    /// Whether every lease is with one of `workers` workers, no lease moves, and the numbers of leases differ by one at
+    /// most.
+    pub(super) fn is_even(&self, shards: usize, workers: usize) -> bool {
+        let ledger = self.watch.ledger();
+        let leases = ledger.now();
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for lease in leases.values() {
+            *counts.entry(lease.holder()).or_default() += 1;
+        }
+        let (most, least) = (counts.values().max(), counts.values().min());
+        leases.len() == shards
+            && leases.values().all(|lease| lease.from.is_none())
+            && !counts.contains_key("")
+            && counts.len() == workers
+            && most.zip(least).is_some_and(|(most, least)| most - least <= 1)
+    }
+
     /// The owner of each unfinished shard (an empty name means no owner), and the printer of each shard's last
     /// record.
     fn owners_and_readers(&self) -> (BTreeMap<String, String>, BTreeMap<String, String>) {

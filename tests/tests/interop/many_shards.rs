@@ -5,7 +5,6 @@
 use crate::interop::fleet::Fleet;
 use leasehold_tests::member::Member;
 use leasehold_tests::wait::until;
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 const SHARDS: i32 = 200;
@@ -17,28 +16,11 @@ fn start<const N: usize>(fleet: &Fleet, names: [&str; N]) -> Vec<Member> {
     names.iter().map(|name| fleet.ours_with(name, OPTIONS)).collect()
 }
 
-/// Whether every lease is with one of `workers` workers, no lease moves, and the numbers of leases differ by one at
-/// most.
-fn is_even(fleet: &Fleet, workers: usize) -> bool {
-    let ledger = fleet.watch.ledger();
-    let leases = ledger.now();
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for lease in leases.values() {
-        *counts.entry(lease.holder()).or_default() += 1;
-    }
-    let (most, least) = (counts.values().max(), counts.values().min());
-    leases.len() == SHARDS as usize
-        && leases.values().all(|lease| lease.from.is_none())
-        && !counts.contains_key("")
-        && counts.len() == workers
-        && most.zip(least).is_some_and(|(most, least)| most - least <= 1)
-}
-
 /// The time from now until the leases are even among this number of workers.
 async fn seconds_until_even(fleet: &Fleet, workers: usize, within: u64) -> f64 {
     let began = Instant::now();
     let what = format!("{}: {workers} workers to have even shares", fleet.test);
-    until(&what, Duration::from_secs(within), || async { is_even(fleet, workers) }).await;
+    until(&what, Duration::from_secs(within), || async { fleet.is_even(SHARDS as usize, workers) }).await;
     began.elapsed().as_secs_f64()
 }
 

@@ -8,13 +8,16 @@
 //! | `mixed_kinsumer.rs` | fleets of kinsumer and of our own workers, moved over and back, each leading for a while |
 //! | `hand_overs.rs` | fleets of our own workers at the defaults: what a move of a lease costs |
 //! | `many_shards.rs` | two hundred shards among our own workers: how soon shares are even; for a quiet machine |
+//! | `behind.rs` | a worker of our own that is far behind, on a narrow line; for a quiet machine |
 //! | `outages.rs` | fleets of our own workers in ten bad minutes: kills, freezes, cuts, splits, merges |
+//! | `restarts.rs` | fleets of our own workers: what deploys and crashes cost; for a quiet machine |
 //! | `fan_out.rs` | fleets of our own workers that read by subscription |
 //! | `fleet.rs` | what these fleets and those of KCL for Java are held to |
 //! | `kcl_java/` | fleets of KCL for Java and of our own workers |
 //! | `rows.rs` | every row of the Go libraries' tables has the known form |
 //! | `requests.rs` | the conditions of the Go libraries are understood; needs no library |
 
+mod behind;
 mod fan_out;
 mod fleet;
 mod hand_overs;
@@ -25,6 +28,7 @@ mod mixed;
 mod mixed_kinsumer;
 mod outages;
 mod requests;
+mod restarts;
 mod rows;
 mod vmware_go_kcl;
 

@@ -46,7 +46,7 @@ impl Tables {
         }
     }
 
-    async fn leader(self, fleet: &Fleet) -> Option<String> {
+    pub(super) async fn leader(self, fleet: &Fleet) -> Option<String> {
         let rows = match self {
             Tables::One => fleet.world.rows(APPLICATION).await,
             Tables::Three => beside(fleet, "CoordinatorState").await,

@@ -11,12 +11,14 @@
 //! | `independent.rs` | both in one fleet on independent servers: kinesis-mock and dynoxide; KCL 2, and KCL 3 at its defaults |
 //! | `several_streams.rs` | an application of several streams, read by both: KCL 2, and KCL 3 at its defaults |
 //! | `compare.rs` | the same scenes at the defaults of each, measured: a table; takes some minutes |
+//! | `crashes.rs` | crashes of ours beside KCL 3, at the defaults of both, measured: tables; takes three quarters of an hour |
 //! | `migrate.rs` | a fleet's way from the rules of KCL 2 to those of KCL 3, led by a worker of KCL or of ours, and back; takes a quarter of an hour |
 //!
 //! Leases last 3 s here, and scans are two lease durations apart: each scene takes about a minute.
 
 mod beside;
 mod compare;
+mod crashes;
 mod fan_out;
 mod independent;
 mod kcl3;
