@@ -38,7 +38,7 @@ impl Of {
         }
     }
 
-    /// What runs, what its pages have, what waits for its end, and the service.
+    /// The words of the log: the act, the contents of its pages, the work that waits for the end of the act, and the service.
     fn words(&self) -> [String; 4] {
         let words = |act: &str, items: &str, waits: &str, service: &str| {
             [act, items, waits, service].map(str::to_owned)

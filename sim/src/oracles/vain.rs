@@ -1,4 +1,4 @@
-//! `requests-bounded`, towards a row that stays as it is: takes without effect are repeated after growing pauses.
+//! `requests-bounded`, for takes of an unchanged row: a worker repeats takes without effect after growing pauses.
 //!
 //! In any window of 20 s, counted from its first take, one life takes a lease no more than `R` + 8 times without a change
 //! of the row, as far as answers are refusals or the results are unknown. `R` = 2·(log2(`retry_max/retry_min`) +

@@ -24,7 +24,7 @@ const MEMORY: u64 = 256 * 1024 * 11 / 10;
 /// `ulimit -n`, and the number of descriptors that the guide states.
 const ALLOWED: u32 = 1024;
 const DESCRIPTORS: usize = 300;
-/// The worker needs a minute at most: a worker that repeats its requests without progress never ends.
+/// The worker needs a minute at most. A worker without progress fails the test after this time.
 const ENDS: Duration = Duration::from_secs(300);
 
 /// What the worker is behind by.

@@ -211,7 +211,7 @@ impl Scan {
         };
         self.pages += 1;
         leases.news += 1;
-        // A page that names its own beginning as the next page says nothing of the rows that follow.
+        // A page with its own beginning as the next page: the service hides the later rows.
         let stuck = page.next.is_some() && page.next == self.cursor;
         self.cursor = page.next.clone();
         self.take_rows(cx, leases, page);
